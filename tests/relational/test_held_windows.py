@@ -12,18 +12,24 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
 from flinkpy.common.logical_types.logical_type import BigIntType, BooleanType
 from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.errors import SavepointRestoreError
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.ordering.rank_rows import RankSpec
+from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
+from flinkpy.relational.windows.partial_aggregates import PartialAggregatesOperator
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
+from flinkpy.relational.windows.sessions.held_sessions import HeldSessionsOperator
 from flinkpy.relational.windows.sessions.rows_of_sessions import RowsOfSessionsOperator
+from flinkpy.relational.windows.sessions.session_aggregates import SessionAggregatesOperator
 from flinkpy.relational.windows.sql_slices import SqlAggregateSlices
 from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
 from flinkpy.relational.windows.window_times import windows_of
@@ -297,6 +303,81 @@ def test_rows_of_a_session_go_out_when_it_ends(
     assert ("restart" in str(steps)) or late_in(of) == late
 
 
+class SessionAggregates(SessionAggregatesOperator):
+    """The same for aggregates."""
+
+    process_batch1 = process_batch2 = SessionAggregatesOperator.process_batch
+
+
+class HeldSessions(HeldSessionsOperator):
+    """The same for those that need rows."""
+
+    process_batch1 = process_batch2 = HeldSessionsOperator.process_batch
+
+
+BIG = BigIntType()
+OF_SESSIONS = [
+    AggregateCall("COUNT", (), BIG),
+    AggregateCall("SUM", (1,), BIG),
+    AggregateCall("COUNT", (3,), BIG, distinct=True),
+    AggregateCall("MAX", (2,), BIG),
+]
+
+
+@given(disordered(), st.integers(1, 8), st.integers(1, 3), st.booleans(), st.booleans())
+@settings(max_examples=15)
+def test_aggregates_of_a_session_are_merged_until_it_ends(
+    steps: list[Any], gap: int, parallelism: int, is_held: bool, has_key: bool
+) -> None:
+    """Also without a key, where all rows are of the same sessions."""
+    rows = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("t", TIME), ("d", pa.int64())])
+    results = [("c", pa.int64()), ("s", pa.int64()), ("d", pa.int64()), ("m", TIME)]
+    bounds = [("ws", TIME), ("we", TIME), ("wt", TIME)]
+    schema = pa.schema([*([("k", pa.int64())] if has_key else []), *results, *bounds])
+    partition = (0,) if has_key else ()
+    window = WindowSpec(WindowKind.SESSION, 2, gap, partition=partition)
+    steps = some_null(steps)
+    if not has_key:
+        steps = [
+            step
+            if isinstance(step, int) or step[0] == "restart"
+            else (step[0], [((None, number), stamp) for (_, number), stamp in step[1]])
+            for step in steps
+        ]
+
+    def batch_of_stamped(side: int, records: Sequence[Record]) -> Batch:
+        keys, numbers = zip(*(value for value, _ in records))
+        times = pa.array([stamp for _, stamp in records], pa.int64()).cast(TIME)
+        few = pa.array([each % 3 or None for each in numbers], pa.int64())
+        arrays = [pa.array(keys, pa.int64()), pa.array(numbers), times, few]
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=rows))
+
+    made = HeldSessions if is_held else SessionAggregates
+    words = ("window_start", "window_end", "window_time")
+    input = WindowedInput(rows, window, ("k",) if has_key else ())
+    of = Subtasks(
+        lambda: made(OF_SESSIONS, words, input, AS_IT_IS, schema), parallelism, batch_of_stamped
+    )
+    found = [shown(row) for row, _ in of.run(steps).main]
+    of_rows, late = by_sessions_of_plain_python(steps, gap)
+    sessions: dict[Any, list[Row]] = {}
+    for key, number, stamp, start, end in of_rows.elements():
+        sessions.setdefault((key, start, end), []).append((number, stamp))
+    expected = Counter(
+        (
+            *([key] if has_key else []),
+            len(members),
+            sum(number for number, _ in members),
+            len({number % 3 for number, _ in members if number % 3}),
+            max(stamp for _, stamp in members),
+            *(start, end, end - 1),
+        )
+        for (key, start, end), members in sessions.items()
+    )
+    assert Counter(found) == expected
+    assert ("restart" in str(steps)) or late_in(of) == late
+
+
 # -- clocks ----------------------------------------------------------------------------------------
 
 
@@ -370,3 +451,37 @@ def test_windows_of_processing_time_close_by_the_clock_and_at_the_end() -> None:
     of.watermark(2**63 - 1)
     end = (start // 6_000 + 1) * 6_000 + (5 * 60 + 30) * 60_000
     assert [shown(row) for row, _ in of.output.main] == [(1, 2, end), (1, 1, end + 6_000)]
+
+
+def test_state_with_the_rows_of_distinct_windows_goes_on_as_parts() -> None:
+    """Savepoints from when rows were held; and no other query goes on from them."""
+    rows = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("t", TIME)])
+    schema = pa.schema([("k", pa.int64()), ("d", pa.int64()), ("we", TIME)])
+    window = WindowSpec(WindowKind.HOP, 2, 6, 3)
+
+    def made(form: Any, call: AggregateCall) -> Callable[[], Any]:
+        class OfBoth(form):  # type: ignore[misc]
+            process_batch1 = process_batch2 = form.process_batch
+
+        input = WindowedInput(rows, window, ("k",))
+        return lambda: OfBoth([call], ("window_end",), input, AS_IT_IS, schema)
+
+    def batch_of_stamped(side: int, records: Sequence[Record]) -> Batch:
+        arrays: list[Any] = [pa.array(each, pa.int64()) for each in zip(*(v for v, _ in records))]
+        arrays.append(pa.array([stamp for _, stamp in records], pa.int64()).cast(TIME))
+        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=rows))
+
+    distinct = AggregateCall("COUNT", (1,), BIG, distinct=True)
+    of = Subtasks(made(HeldAggregatesOperator, distinct), 2, batch_of_stamped)
+    of.push(0, [((1, 5), 1), ((1, 5), 2), ((1, 6), 4), ((2, 5), 4)])
+    of.watermark(2)
+    of._make = made(PartialAggregatesOperator, distinct)
+    of.restart(1)
+    of.push(0, [((1, 7), 5)])
+    of.watermark(8)
+    expected = [(1, 1, 3), (1, 3, 6), (2, 1, 6), (1, 2, 9), (2, 1, 9)]
+    assert sorted(shown(row) for row, _ in of.output.main) == sorted(expected)
+    of.push(0, [((1, 7), 9)])
+    of._make = made(PartialAggregatesOperator, AggregateCall("SUM", (1,), BIG, distinct=True))
+    with pytest.raises(SavepointRestoreError, match=r"it has \[k, COUNT\(DISTINCT n\)\] in HOP"):
+        of.restart(1)

@@ -18,6 +18,8 @@ from flinkpy.operators.base import StreamOperator
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
+from flinkpy.relational.windows.partial_aggregates import PartialAggregatesOperator
+from flinkpy.relational.windows.partial_groups import are_partial
 from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, are_in_slices
 from flinkpy.relational.windows.wall_clock import AS_IT_IS
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
@@ -55,12 +57,27 @@ CALLS: list[tuple[AggregateCall, pa.DataType]] = [
     (AggregateCall("VAR_SAMP", (2,), ANY), pa.float64()),
 ]
 
-HELD_CALLS: list[tuple[AggregateCall, pa.DataType]] = [
+DISTINCT_CALLS: list[tuple[AggregateCall, pa.DataType]] = [
     (AggregateCall("COUNT", (2,), ANY, distinct=True), pa.int64()),
     (AggregateCall("SUM", (2,), ANY, distinct=True, filter=5), pa.int8()),
+    (AggregateCall("AVG", (2,), ANY, distinct=True), pa.int8()),
+    (AggregateCall("MAX", (6,), ANY, distinct=True), pa.string()),
+    (AggregateCall("COUNT", (2, 6), ANY, distinct=True), pa.int64()),
+]
+HELD_CALLS: list[tuple[AggregateCall, pa.DataType]] = [
+    *DISTINCT_CALLS,
     (AggregateCall("ARRAY_AGG", (6,), ANY, order_by=(SortKey(6),)), pa.list_(pa.string())),
     (AggregateCall("LISTAGG", (6,), ANY, order_by=(SortKey(6),)), pa.string()),
 ]
+
+
+OTHERS = {"in slices": [], "in parts": DISTINCT_CALLS, "held": HELD_CALLS}
+
+
+class Merging(PartialAggregatesOperator):
+    """Merges rows of a group as soon as there are some."""
+
+    most = 1
 
 
 def schema_in(unit: str) -> pa.Schema:
@@ -117,10 +134,10 @@ def with_windows(window: WindowSpec, table: pa.Table, size: int) -> pa.Table:
     st.booleans(),
     st.booleans(),
     st.sampled_from(BATCH_SIZES),
-    st.booleans(),
+    st.sampled_from(["in slices", "in parts", "held"]),
     st.booleans(),
 )
-@settings(max_examples=8)
+@settings(max_examples=12)
 def test_a_window_gives_what_its_rows_give_as_a_group(
     window: WindowSpec,
     rows: list[Any],
@@ -128,7 +145,7 @@ def test_a_window_gives_what_its_rows_give_as_a_group(
     has_key: bool,
     is_attached: bool,
     size: int,
-    is_held: bool,
+    form: str,
     is_in_time: bool,
 ) -> None:
     """``is_in_time``: rows come in order of time, and windows close between them."""
@@ -137,7 +154,7 @@ def test_a_window_gives_what_its_rows_give_as_a_group(
     table = table_of(rows, unit)
     keys = (0,) if has_key else ()
     attached = with_windows(window, table, size)
-    chosen = [*CALLS, *HELD_CALLS] if is_held else CALLS
+    chosen = [*CALLS, *OTHERS[form]]
     fields = [pa.field(f"r{at}", kind) for at, (_, kind) in enumerate(chosen)]
     calls = [call for call, _ in chosen]
     of_groups = pa.schema([*(table.schema.field(at) for at in keys), *TIMES[:2], *fields])
@@ -155,10 +172,12 @@ def test_a_window_gives_what_its_rows_give_as_a_group(
     names = [table.schema.names[at] for at in keys]
     words = ("window_start", "window_end")
     operator: StreamOperator
-    assert are_in_slices(calls, input.schema) is not is_held
-    if is_held:
+    assert are_in_slices(calls, input.schema) is (form == "in slices")
+    assert are_partial(calls, input.schema, [kind for _, kind in chosen]) is (form != "held")
+    if form != "in slices":
         windowed = WindowedInput(input.schema, window, tuple(names))
-        operator = HeldAggregatesOperator(calls, words, windowed, AS_IT_IS, schema)
+        made = HeldAggregatesOperator if form == "held" else Merging
+        operator = made(calls, words, windowed, AS_IT_IS, schema)
     else:
         store = SqlAggregateSlices(names, calls, window, words, schema)
         operator = SliceOperator(store, slicing_for(window), event_time=True)

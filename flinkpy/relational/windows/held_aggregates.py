@@ -4,6 +4,7 @@ closes, and then grouped."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +15,14 @@ from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.aggregates.group_functions import accumulator_of
 from flinkpy.relational.aggregates.hash_aggregate import CallOfGroups, sites_of
 from flinkpy.relational.group_numbers import GroupNumbers
-from flinkpy.relational.relational_operator import plain
-from flinkpy.relational.row_times import times_of
 from flinkpy.relational.windows.held_windows import HoldsWindows, WindowedInput
 from flinkpy.relational.windows.wall_clock import WallClock
-from flinkpy.relational.windows.window_times import window_property
+from flinkpy.relational.windows.window_times import times_in, with_times
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 from flinkpy.windowing.windows import TimeWindow
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class HeldAggregatesOperator(HoldsWindows, OneInputOperator):
@@ -56,23 +58,28 @@ class HeldAggregatesOperator(HoldsWindows, OneInputOperator):
 
     def results(self, window: TimeWindow, sides: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         [data], [input] = sides, self.inputs
-        kinds = [field.type for field in self.schema]
         keys = [input.schema.get_field_index(name) for name in input.keys]
         numbers = GroupNumbers(keys)
         groups = numbers.of(data)
         size = len(numbers)
-        arrays = numbers.key_columns()
-        results = kinds[len(keys) : len(keys) + len(self.calls)]
-        for call, site in zip(self.calls, sites_of(self.calls, input.schema, results)):
-            of_groups = CallOfGroups(call, accumulator_of(site))
-            of_groups.add(data, groups, size)
-            arrays.append(of_groups.accumulator.results(size))
+        kinds = [field.type for field in self.schema][len(keys) : len(keys) + len(self.calls)]
+        results = results_of_groups(self.calls, kinds, data, groups, size)
         [time] = self.times_of_windows(np.array([window.end])).tolist()
-        for word, kind in zip(self.properties, kinds[len(arrays) :]):
-            moment = window_property(word, window.end, time, input.window)
-            arrays.append(times_of(np.full(size, moment, np.int64), kind))
-        conformed = [
-            array if array.type == kind else plain(array).cast(kind)
-            for array, kind in zip(arrays, kinds)
-        ]
-        yield pa.RecordBatch.from_arrays(conformed, schema=self.schema)
+        times = times_in(input.window, window.end, time, size)
+        yield with_times([*numbers.key_columns(), *results], self.properties, times, self.schema)
+
+
+def results_of_groups(
+    calls: Sequence[AggregateCall],
+    kinds: Sequence[pa.DataType],
+    data: pa.RecordBatch,
+    groups: npt.NDArray[np.int64],
+    size: int,
+) -> list[pa.Array]:
+    """The results of each call, of these types, for all groups of these rows."""
+    arrays = []
+    for call, site in zip(calls, sites_of(calls, data.schema, kinds)):
+        of_groups = CallOfGroups(call, accumulator_of(site))
+        of_groups.add(data, groups, size)
+        arrays.append(of_groups.accumulator.results(size))
+    return arrays

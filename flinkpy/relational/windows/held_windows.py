@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from flinkpy.relational.relational_operator import one_record_batch, pieces, wit
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.windows_in_time import WindowsInTime
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
-from flinkpy.windowing.joins.rows_by_slice import RowsBySlice
+from flinkpy.windowing.joins.rows_by_slice import RowsBySlice, SavedRows
 from flinkpy.windowing.slicing import CumulativeSlicing, Slicing
 from flinkpy.windowing.windows import TimeWindow
 
@@ -60,9 +61,14 @@ class HoldsWindows(WindowsInTime):
             [each.keys for each in self.inputs],
             self.context.task.max_parallelism,
         )
-        for _ in self._held.restore(self.backend.register_region(ROWS, self._held.freeze)):
+        for _ in self._held.restore(self.saved()):
             pass
         super().open()
+
+    def saved(self) -> Mapping[Any, list[SavedRows]]:
+        """Registers the state, and gives what was saved of it."""
+        found: Mapping[Any, list[SavedRows]] = self.backend.register_region(ROWS, self._held.freeze)
+        return found
 
     @property
     def now(self) -> int:
@@ -85,6 +91,8 @@ class HoldsWindows(WindowsInTime):
 
     def advance(self, until: int) -> Work:
         for window, sides in self._held.closed(until):
+            if not any(sides):  # it had closed for all its rows before a restart
+                continue
             with explained(None, self.context):
                 given = self.results(window, self._together(sides))
                 for data in given:

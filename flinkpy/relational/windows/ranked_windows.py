@@ -34,7 +34,7 @@ class RankedWindowsOperator(HoldsWindows, OneInputOperator):
         self.hold(batch, 0)
         self._held.thin(self.most, self._thinned)
 
-    def _thinned(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    def _thinned(self, side: int, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         return RankedRows.of(self.spec, one_record_batch(batches, self.inputs[0].schema)).kept()
 
     def results(self, window: TimeWindow, sides: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.aggregates.wide_integers import WIDE
 from flinkpy.core.elements import Batch
-from flinkpy.core.errors import ProgramError, SavepointRestoreError
+from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.column_operators import columns
 from flinkpy.relational.aggregates.group_counts import averages
 from flinkpy.relational.aggregates.group_decimals import decimal_averages, decimals_or_null
 from flinkpy.relational.aggregates.present_values import all_present, numbers_of, wrapped
 from flinkpy.relational.relational_operator import plain
-from flinkpy.relational.row_times import times_of
+from flinkpy.relational.windows.meanings import check_meaning, meaning_in, meaning_of, with_meaning
 from flinkpy.relational.windows.wall_clock import AS_IT_IS, WallClock
-from flinkpy.relational.windows.window_times import window_property
+from flinkpy.relational.windows.window_times import times_in, with_times
 from flinkpy.relational.windows.windows_in_time import moments_of
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall
@@ -69,10 +69,6 @@ def _aggregate_of(call: AggregateCall, schema: pa.Schema) -> ColumnAggregate:
     return ColumnAggregate(KINDS[call.function.upper()], _argument_type(call, schema))
 
 
-def _name(names: Sequence[str], at: int) -> str:
-    return names[at] if at < len(names) else f"column {at}"
-
-
 class SqlAggregateSlices(ColumnSlices):
     """For each window and key: the key's columns, the aggregates, and of the window what
     ``properties`` names. ``schema`` is that of the results, ``inputs`` that of the rows."""
@@ -104,32 +100,17 @@ class SqlAggregateSlices(ColumnSlices):
         self._aggregates = [_aggregate_of(call, schema) for call in self.calls]
 
     def described(self, schema: pa.Schema) -> pa.Schema:
-        return schema.with_metadata({_MEANING: self._meaning(schema).encode()})
+        return with_meaning(schema, self._meaning(schema))
 
     def check_saved(self, schema: pa.Schema) -> None:
         """Sums are no greatest values: state goes on under the aggregates and windows that it was
         made by."""
-        saved = (schema.metadata or {}).get(_MEANING, b"").decode()
-        wanted = self._meaning(schema)
-        if saved and saved != wanted:
-            raise SavepointRestoreError(
-                f"the state of {self._context.name!r} is of another query: it has {saved}, and "
-                f"the operator now has {wanted}; start from it with the query as it was, or "
-                "without this state"
-            )
+        if saved := meaning_in(schema):
+            check_meaning(self._context.name, saved, self._meaning(schema))
 
     def _meaning(self, schema: pa.Schema) -> str:
-        """What is aggregated in which windows, in words. Columns go by name: their order changes
-        with what else a query reads."""
-        names, window = (schema if self.inputs is None else self.inputs).names, self.window
-        calls = [
-            f"{call.function.upper()}({', '.join(_name(names, at) for at in call.arguments)})"
-            + ("" if call.filter is None else f" FILTER {_name(names, call.filter)}")
-            for call in self.calls
-        ]
-        lengths = [window.size, *([] if window.step is None else [window.step]), window.offset]
-        of = f"{window.kind.value}({', '.join(f'{each} ms' for each in lengths)})"
-        return f"[{', '.join([*self.keys, *calls])}] in {of}"
+        names = (schema if self.inputs is None else self.inputs).names
+        return meaning_of(self.calls, self.keys, self.window, names)
 
     def times(self, batch: Batch) -> npt.NDArray[np.int64] | None:
         return moments_of(self.window, self.clock, columns(batch, self._context).data)
@@ -171,13 +152,8 @@ class SqlAggregateSlices(ColumnSlices):
         time = int(self.clock.instants(np.array([window.end - 1]))[0])
         if self.window.is_processing:
             time = self._context.timers.now_ms()
-        for word, kind in zip(self.properties, kinds[width + len(self.calls) :]):
-            moment = window_property(word, window.end, time, self.window)
-            arrays.append(times_of(np.full(part.size, moment, np.int64), kind))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-
-_MEANING = b"aggregates"  # in the metadata of saved schemas
+        times = times_in(self.window, window.end, time, part.size)
+        return with_times(arrays, self.properties, times, self.schema)
 
 
 def _argument_type(call: AggregateCall, schema: pa.Schema) -> pa.DataType:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.relational.relational_operator import plain
+from flinkpy.relational.row_times import times_of
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 
 
@@ -42,9 +46,20 @@ def window_start_of(window: WindowSpec, end: int) -> int:
     return last - (last - window.offset) % window.size
 
 
-def window_property(word: str, end: int, time: int, spec: WindowSpec) -> int:
-    """window_start, window_end or window_time of the window that ends there, whose time is
-    given."""
-    if word == "window_time":
-        return time
-    return end if word == "window_end" else window_start_of(spec, end)
+def times_in(window: WindowSpec, end: int, time: int, size: int) -> dict[str, Any]:
+    """The columns of so many rows of the window that ends there, and whose time is given."""
+    moments = {"start": window_start_of(window, end), "end": end, "time": time}
+    return {f"window_{word}": np.full(size, at, np.int64) for word, at in moments.items()}
+
+
+def with_times(
+    columns: Sequence[pa.Array], words: Sequence[str], times: Mapping[str, Any], schema: pa.Schema
+) -> pa.RecordBatch:
+    """The columns, and behind them of the windows what ``words`` names."""
+    kinds = [field.type for field in schema]
+    added = [times_of(times[word], kind) for word, kind in zip(words, kinds[len(columns) :])]
+    conformed = [
+        array if array.type == kind else plain(array).cast(kind)
+        for array, kind in zip([*columns, *added], kinds)
+    ]
+    return pa.RecordBatch.from_arrays(conformed, schema=schema)

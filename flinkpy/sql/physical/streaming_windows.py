@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -20,7 +20,12 @@ from flinkpy.sql.physical.grouping_sets import expanded
 from flinkpy.sql.physical.interval_bounds import interval_condition, time_mark
 from flinkpy.sql.physical.physical_nodes import PhysicalNode, WindowAggregate
 from flinkpy.sql.physical.physical_planner import exchanged
-from flinkpy.sql.physical.window_columns import WindowColumns, below_window, window_columns_of
+from flinkpy.sql.physical.window_columns import (
+    Unwindowed,
+    WindowColumns,
+    below_window,
+    window_columns_of,
+)
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput
 from flinkpy.sql.rules.column_pruning import moved_call
@@ -100,18 +105,30 @@ def window_aggregate(
     """The window function goes into the aggregate, if nothing between them reads the window; else
     the rows come with their windows. None in processing time, where a row may come when its window
     has closed."""
-    is_session = columns.window.kind is WindowKind.SESSION
-    below = None if is_session else below_window(node.input)
-    words = _words(columns, bounds)
+    below = below_window(node.input)
     read = {index for call in node.calls for index in _read(call)}
-    if below is not None and read <= {*below.places}:
+    if (
+        below is not None
+        and read <= {*below.places}
+        and _are_its_groups(node, below, {*bounds, columns.time})
+    ):
         _check_window(node.input)
-        window = replace(below.window, time=below.time)
+        partition = tuple(below.places[each] for each in below.partition or ())
+        window = replace(below.window, time=below.time, partition=partition)
+        words = _words(columns, bounds)
         return _aggregated(node, planned(below.plan), window, words, below.places)
     if columns.window.is_processing:
         return None
     window = attached_window(columns.window, bounds, "Aggregate")
+    words = _words(columns, told_by_end(window, bounds))
     return _aggregated(node, planned(node.input), window, words)
+
+
+def _are_its_groups(node: LogicalAggregate, below: Unwindowed, of_window: set[int | None]) -> bool:
+    """Whether there is one group for each window: sessions are of keys."""
+    if below.window.kind is not WindowKind.SESSION:
+        return True
+    return below.partition is not None and {*node.keys} - of_window == {*below.partition}
 
 
 def window_grouping_sets(
@@ -130,16 +147,17 @@ def window_grouping_sets(
         start, end = (places[each] for each in bounds)
         moved = columns.moved(places)
         window = attached_window(columns.window, (start, end), "Aggregate with GROUPING SETS")
-        return _aggregated(plain, input, window, _words(moved, (start, end)))
+        return _aggregated(plain, input, window, _words(moved, told_by_end(window, (start, end))))
 
     return expanded(node, aggregated, planned)
 
 
-def _words(columns: WindowColumns, bounds: tuple[int, int]) -> dict[int, str]:
-    """The columns of which a window's end says the value, and what they are."""
-    words = {bounds[0]: "window_start", bounds[1]: "window_end"}
-    words = {each: words[each] for each in told_by_end(columns.window, bounds)}
-    return words if columns.time is None else {**words, columns.time: "window_time"}
+def _words(columns: WindowColumns, told: Sequence[int]) -> dict[int, str]:
+    """The columns that a window says the value of, and what they are: its time, and of its bounds
+    those that are ``told``."""
+    words = {columns.start: "window_start", columns.end: "window_end"}
+    known = {each: words[each] for each in told}
+    return known if columns.time is None else {**known, columns.time: "window_time"}
 
 
 def _aggregated(

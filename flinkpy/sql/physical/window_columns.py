@@ -83,12 +83,14 @@ def _of_join(node: LogicalJoin) -> WindowColumns | None:
 @dataclass(frozen=True)
 class Unwindowed:
     """What stands above a window function, moved below it: ``plan`` has the columns of the relation
-    (those of the window are missing) and then the time column."""
+    (those of the window are missing) and then the time column. ``partition`` are the columns of the
+    relation that a session is of; None: not all of them are there."""
 
     plan: LogicalNode
     places: dict[int, int]
     time: int
     window: WindowSpec
+    partition: tuple[int, ...] | None
 
 
 def below_window(node: LogicalNode) -> Unwindowed | None:
@@ -97,7 +99,8 @@ def below_window(node: LogicalNode) -> Unwindowed | None:
     if isinstance(node, LogicalWindow):
         width = node.input.width
         places = {index: index for index in range(width)}
-        return Unwindowed(node.input, places, node.window.time, node.window)
+        window = node.window
+        return Unwindowed(node.input, places, window.time, window, window.partition)
     if isinstance(node, LogicalFilter):
         below = below_window(node.input)
         if below is None or not inputs_of(node.condition) <= below.places.keys():
@@ -112,7 +115,10 @@ def below_window(node: LogicalNode) -> Unwindowed | None:
     columns: list[Rex] = []
     names: list[str] = []
     places = {}
+    kept: dict[int, int] = {}
     for place, each in enumerate(node.projections):
+        if isinstance(each, RexInput):
+            kept.setdefault(each.index, place)
         if inputs_of(each) <= below.places.keys():
             places[place] = len(columns)
             columns.append(moved_inputs(each, below.places))
@@ -123,4 +129,8 @@ def below_window(node: LogicalNode) -> Unwindowed | None:
     columns.append(RexInput(time.type, index=below.time))
     names.append(time.name)
     plan = project(below.plan, columns, names)
-    return Unwindowed(plan, places, len(columns) - 1, below.window)
+    partition = below.partition
+    if partition is not None:
+        is_there = {*partition} <= kept.keys()
+        partition = tuple(kept[each] for each in partition) if is_there else None
+    return Unwindowed(plan, places, len(columns) - 1, below.window, partition)

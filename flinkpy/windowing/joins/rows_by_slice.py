@@ -6,7 +6,7 @@ under a key of the group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -65,6 +65,11 @@ class RowsBySlice:
         """How many are held."""
         return sum(self._counts.values())
 
+    @property
+    def starts(self) -> Collection[int]:
+        """The slices that hold rows."""
+        return self._slices.keys()
+
     # -- rows --------------------------------------------------------------------------------------
 
     def add(self, side: int, data: pa.RecordBatch, moments: npt.NDArray[np.int64]) -> int:
@@ -107,18 +112,22 @@ class RowsBySlice:
         held[side].append((fired_until, data))
         self._counts[start] += data.num_rows
 
-    def thin(self, beyond: int, thinned: Callable[[list[pa.RecordBatch]], pa.RecordBatch]) -> None:
-        """For windows of one slice and one side: keeps of a slice with more rows than this only
-        what ``thinned`` gives; and again when it has grown so much behind twice of that."""
+    def thin(
+        self, beyond: int, thinned: Callable[[int, list[pa.RecordBatch]], pa.RecordBatch]
+    ) -> None:
+        """Keeps of a slice with more rows than this only what ``thinned`` gives for the batches of
+        each side; and again when it has grown so much behind twice of that."""
         for start, count in self._counts.items():
             if count <= self._most.get(start, beyond):
                 continue
-            (kept,) = self._slices[start]
-            data = thinned([data for _, data in kept])
-            # the old list stays as it is, for a snapshot that is being written
-            self._slices[start] = ([(max(until for until, _ in kept), data)],)
-            self._counts[start] = data.num_rows
-            self._most[start] = 2 * data.num_rows + beyond
+            # the old lists stay as they are, for a snapshot that is being written
+            self._slices[start] = tuple(
+                [(until, thinned(side, batches)) for until, batches in _by_watermark(kept).items()]
+                for side, kept in enumerate(self._slices[start])
+            )
+            left = sum(data.num_rows for kept in self._slices[start] for _, data in kept)
+            self._counts[start] = left
+            self._most[start] = 2 * left + beyond
 
     # -- windows -----------------------------------------------------------------------------------
 
@@ -197,10 +206,16 @@ class RowsBySlice:
 
 def _concatenated(held: list[Kept], watermark: int) -> list[Kept]:
     """The same rows in few batches, because each batch is then cut into many key groups."""
-    by_watermark: dict[int, list[Any]] = {}
-    for fired_until, data in held:
-        by_watermark.setdefault(max(fired_until, watermark), []).append(data)
     return [
         (until, one_batch(pa.Table.from_batches(batches)))
-        for until, batches in by_watermark.items()
+        for until, batches in _by_watermark(held, watermark).items()
     ]
+
+
+def _by_watermark(held: list[Kept], least: int = MIN_TIMESTAMP) -> dict[int, list[Any]]:
+    """The batches by the watermark up to which their windows were fired, which is this one at
+    least."""
+    found: dict[int, list[Any]] = {}
+    for fired_until, data in held:
+        found.setdefault(max(fired_until, least), []).append(data)
+    return found

@@ -84,7 +84,7 @@ RESULTS: dict[str, Callable[[list[int]], Any]] = {
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("kind", ["tumble", "hop", "cumulate"])
+@pytest.mark.parametrize("kind", WINDOWS)
 def test_windows_close_by_the_clock_and_at_the_end_of_the_input(
     session: Session, kind: str, aggregate: str
 ) -> None:

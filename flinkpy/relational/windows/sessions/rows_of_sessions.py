@@ -20,15 +20,16 @@ from flinkpy.operators.columnar.state_tables import (
     to_bytes,
 )
 from flinkpy.relational.relational_operator import one_record_batch, pieces, with_schema
-from flinkpy.relational.row_times import times_of
 from flinkpy.relational.windows.held_windows import WindowedInput
 from flinkpy.relational.windows.sessions.session_rows import EndedSessions, SessionRows
 from flinkpy.relational.windows.wall_clock import WallClock
+from flinkpy.relational.windows.window_times import with_times
 from flinkpy.relational.windows.windows_in_time import WindowsInTime
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+WORDS = ("window_start", "window_end", "window_time")
 SESSIONS = "_rows of sessions"  # the name of the state
 # a key of each key group -> how far time was, and the rows
 Saved: TypeAlias = "dict[int, tuple[int, bytes]]"
@@ -116,16 +117,15 @@ class RowsOfSessionsOperator(WindowsInTime, OneInputOperator):
     def advance(self, until: int) -> Work:
         with explained(None, self.context):
             for ended in self._sessions.ended(until):
-                for each in pieces(self._with_windows(ended)):
+                for each in pieces(self.results(ended)):
                     self.output.emit(each)
                     yield
 
-    def _with_windows(self, ended: EndedSessions) -> pa.RecordBatch:
-        width = len(self.input.schema)
-        last = self.times_of_windows(ended.ends)
-        kinds = [field.type for field in self.schema][width:]
-        added = [
-            times_of(each, kind) for each, kind in zip((ended.starts, ended.ends, last), kinds)
-        ]
-        arrays = [*ended.data.columns[:width], *added]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+    def results(self, ended: EndedSessions) -> pa.RecordBatch:
+        """What goes out of the rows of sessions that have ended."""
+        columns = ended.data.columns[: len(self.input.schema)]
+        return with_times(columns, WORDS, self.times(ended.starts, ended.ends), self.schema)
+
+    def times(self, starts: Any, ends: Any) -> dict[str, Any]:
+        """The columns of windows that begin and end there."""
+        return dict(zip(WORDS, (starts, ends, self.times_of_windows(ends))))

@@ -10,8 +10,12 @@ from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
+from flinkpy.relational.windows.partial_aggregates import PartialAggregatesOperator
+from flinkpy.relational.windows.partial_groups import are_partial
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
+from flinkpy.relational.windows.sessions.held_sessions import HeldSessionsOperator
 from flinkpy.relational.windows.sessions.rows_of_sessions import RowsOfSessionsOperator
+from flinkpy.relational.windows.sessions.session_aggregates import SessionAggregatesOperator
 from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, are_in_slices
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
@@ -60,19 +64,26 @@ def window_rows(node: WindowTableFunction, context: TranslationContext) -> Colum
 
 
 def window_aggregate(node: WindowAggregate, context: TranslationContext) -> ColumnStream:
-    """Groups of windows: in slices, if the calls can, else over rows that are held."""
+    """Groups of windows: accumulated in slices or sessions if the calls can be, else over rows that
+    are held."""
     inputs, window = schema_of(node.input.schema), node.window
     clock = _clock_of(window, context)
     keys = tuple(inputs.names[at] for at in node.keys)
     calls = with_functions(node.calls, node.input.schema, context.registry)
     words, schema = node.properties, schema_of(node.schema)
+    input = WindowedInput(inputs, window, keys)
+    kinds = [field.type for field in schema][len(keys) : len(keys) + len(calls)]
+    merges = are_partial(calls, inputs, kinds)
     operator: ColumnarOperator
-    if are_in_slices(calls, inputs):
+    if window.kind is WindowKind.SESSION and window.bounds is None:
+        of_sessions = SessionAggregatesOperator if merges else HeldSessionsOperator
+        operator = of_sessions(calls, words, input, clock, schema)
+    elif are_in_slices(calls, inputs):
         store = SqlAggregateSlices(keys, calls, window, words, schema, clock, inputs)
         operator = SliceOperator(store, slicing_for(window), not window.is_processing)
     else:
-        input = WindowedInput(inputs, window, keys)
-        operator = HeldAggregatesOperator(calls, words, input, clock, schema)
+        held = PartialAggregatesOperator if merges else HeldAggregatesOperator
+        operator = held(calls, words, input, clock, schema)
     key = KeySpec(columns=keys) if keys else None
     return context.applied(node, operator, key)
 
