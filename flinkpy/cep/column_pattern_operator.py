@@ -94,6 +94,5 @@ class ColumnPatternOperator(PatternOperator):
     def _taken(self, now: int) -> Iterator[Found]:
         due = self._waiting.until(now, self._matcher.runs, self._keys_of)
         if due.events:
-            self._calls.look_at(due.events)
             found = self._matcher.take(due.keys, due.times, due.events, due.truths)
             yield from self._guarded(found)

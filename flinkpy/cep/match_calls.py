@@ -13,14 +13,13 @@ from flinkpy.cep.match_functions import (
     TimedOutPartialMatchHandler,
 )
 from flinkpy.common.error_policy import ErrorPolicy
-from flinkpy.core.mutability import could_be_mutated
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.output.output_isolation import private
 
 
 class MatchCalls:
     """The calls of one subtask. Events of a match stay in the state of others, so the function gets
-    copies of them once there are events that could be changed in place."""
+    copies of those that could be changed in place."""
 
     def __init__(
         self, function: PatternProcessFunction, policy: ErrorPolicy, context: OperatorContext
@@ -32,12 +31,7 @@ class MatchCalls:
         self._process: MatchCall = function.process_match
         if not policy.fails_at_once:
             self._process = guarded_match(self._process, policy, context)
-        self._may_copy, self._copies = not context.object_reuse, False
-
-    def look_at(self, events: list[Any]) -> None:
-        """Events come that may be part of matches."""
-        if self._may_copy and not self._copies:
-            self._copies = could_be_mutated(events)
+        self._copies = not context.object_reuse
 
     def call(self, found: Found, at: MatchContext) -> Iterable[Any] | None:
         """What the function gives, with what it sent to side outputs."""

@@ -22,6 +22,7 @@ from flinkpy.cep.match_calls import MatchCalls
 from flinkpy.cep.match_functions import PatternProcessFunction
 from flinkpy.cep.matching.calendar import PARTS, Calendar
 from flinkpy.cep.matching.pending_events import Compare, PendingEvents
+from flinkpy.cep.matching.row_candidates import row_candidates
 from flinkpy.cep.matching.row_matcher import RowMatcher
 from flinkpy.cep.pattern import Pattern
 from flinkpy.common.changelog_mode import INSERT_ONLY
@@ -105,7 +106,7 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     def _open_state(self, automaton: Automaton) -> None:
         self._open_matcher(automaton)
-        self._pending = PendingEvents(self.matched.compare)
+        self._pending = PendingEvents(self.matched.compare, row_candidates(automaton))
         self._pending.restore(self.backend.register_region(PENDING, self._freeze_pending))
         self._arm()
 
@@ -166,7 +167,6 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     def process_batch(self, batch: Batch) -> Work:
         batch = rows(batch)
-        self._calls.look_at(batch.values)
         if self.matched.event_time:
             self._wait(batch)
             self.backend.after_records(len(batch))

@@ -39,9 +39,21 @@ def same(event: Any) -> str:
     return str(event)
 
 
+# conditions that the generated loop inlines
+INLINED: dict[str, Callable[..., bool]] = {
+    "A": lambda row: row.letter == "A",
+    "B": lambda row: row.letter == "B",
+    "C": lambda row: row.letter == "C",
+    "D": lambda row: row.letter == "D",
+    "^a": lambda event, ctx: str(ctx.get_events_for_pattern("a")) < str([event]),
+    "^b": lambda event, ctx: str(ctx.get_events_for_pattern("b")) < str([event]),
+    "^c": lambda event, ctx: str(ctx.get_events_for_pattern("c")) < str([event]),
+}
+
+
 class TextOfRow:
-    """The text of a row with the fields ``letter`` and ``number``. With it, some conditions of
-    letters are expressions."""
+    """The text of a row with the fields ``letter`` and ``number``. With it, some conditions are
+    expressions, and some are inlined."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -49,15 +61,19 @@ class TextOfRow:
     def __call__(self, row: Any) -> str:
         return f"{row.letter}{row.number}"
 
-    def may_be_expression(self, letters: str) -> Any:
-        return col("letter").in_(*letters) if self._random.random() < 0.7 else None
+    def other_condition(self, letters: str) -> Any:
+        if letters in INLINED and self._random.random() < 0.5:
+            return INLINED[letters]
+        if letters.startswith("^"):
+            return None
+        return col("letter").in_(*letters) if self._random.random() < 0.6 else None
 
 
 def condition_of(letters: str, text: Text = same) -> Any:
-    if isinstance(text, TextOfRow) and not letters.startswith("^"):
-        expression = text.may_be_expression(letters)
-        if expression is not None:
-            return expression
+    if isinstance(text, TextOfRow):
+        other = text.other_condition(letters)
+        if other is not None:
+            return other
     if letters.startswith("^"):
         name = letters[1:]
         return lambda event, ctx: all(

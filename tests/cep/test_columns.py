@@ -20,6 +20,8 @@ from flinkpy.cep.matching.candidates import Candidates
 from flinkpy.cep.matching.expression_conditions import ExpressionConditions
 from flinkpy.cep.matching.generated_loop import expressions_of
 from flinkpy.cep.matching.pending_columns import PendingColumns
+from flinkpy.cep.matching.pending_events import PendingEvents
+from flinkpy.cep.matching.row_candidates import row_candidates
 from flinkpy.cep.matching.row_matcher import RowMatcher
 from flinkpy.columns.values.conversion import rows_of_batch
 from flinkpy.common import Configuration, Duration, Types, WatermarkStrategy
@@ -82,6 +84,24 @@ class InColumns:
         return [*found, *self.matcher.advance(now)]
 
 
+class OverRows:
+    """A subtask that finds a pattern in rows, and leaves out those that cannot matter."""
+
+    def __init__(self, automaton: Any) -> None:
+        self.matcher = RowMatcher(Interpreter(automaton, lambda: 0), Calendar(1))
+        self.pending = PendingEvents(due=row_candidates(automaton))
+
+    def add(self, data: pa.RecordBatch) -> None:
+        self.pending.add(data.column("time").to_pylist(), rows_of_batch(data))
+
+    def advance(self, now: int) -> list[Found]:
+        times, rows = self.pending.until(now)
+        return [
+            *self.matcher.take([row.key for row in rows], times, rows),
+            *self.matcher.advance(now),
+        ]
+
+
 def shown(found: list[Found]) -> list[str]:
     return sorted(map(repr, found))
 
@@ -89,35 +109,46 @@ def shown(found: list[Found]) -> list[str]:
 def compare(seed: int) -> None:
     automaton, data = drawn(seed)
     wanted = shown(interpreted(automaton, data))
-    at_once = InColumns(automaton)
-    at_once.add(data)
-    assert shown(at_once.advance(END)) == wanted
-    random_batches = random.Random(seed)
-    one_by_one, many = InColumns(automaton), InColumns(automaton)
-    found, others = list[Found](), list[Found]()
+    for make in (InColumns, OverRows):
+        at_once, one_by_one, many = make(automaton), make(automaton), make(automaton)
+        at_once.add(data)
+        assert shown(at_once.advance(END)) == wanted
+        assert shown(found_one_by_one(one_by_one, data)) == wanted
+        assert shown(found_in_batches(many, data, random.Random(seed))) == wanted
+
+
+def found_one_by_one(subtask: InColumns | OverRows, data: pa.RecordBatch) -> list[Found]:
+    found: list[Found] = []
     times = data.column("time").to_pylist()
-    begin = 0
     for at, time in enumerate(times):
-        one_by_one.add(data.slice(at, 1))
+        subtask.add(data.slice(at, 1))
         if at + 1 == len(times) or times[at + 1] > time:
-            found += one_by_one.advance(time)
-        if random_batches.random() < 0.3:
-            many.add(data.slice(begin, at + 1 - begin))
-            begin = at + 1
-            others += many.advance(time - random_batches.randint(1, 4))
-    many.add(data.slice(begin)) if begin < len(times) else None
-    assert shown(found + one_by_one.advance(END)) == wanted
-    assert shown(others + many.advance(END)) == wanted
+            found += subtask.advance(time)
+    return [*found, *subtask.advance(END)]
 
 
-def test_columns_find_what_the_interpreted_form_finds() -> None:
-    for seed in range(25):
+def found_in_batches(
+    subtask: InColumns | OverRows, data: pa.RecordBatch, batches: random.Random
+) -> list[Found]:
+    """With a watermark that is behind the events."""
+    found: list[Found] = []
+    begin = 0
+    for at, time in enumerate(data.column("time").to_pylist(), 1):
+        if at == data.num_rows or batches.random() < 0.3:
+            subtask.add(data.slice(begin, at - begin))
+            begin = at
+            found += subtask.advance(time - batches.randint(1, 4))
+    return [*found, *subtask.advance(END)]
+
+
+def test_columns_and_rows_find_what_the_interpreted_form_finds() -> None:
+    for seed in range(20):
         compare(seed)
 
 
 @pytest.mark.wide
-def test_columns_find_the_same_over_more_patterns() -> None:
-    for seed in range(1000, 1150):
+def test_columns_and_rows_find_the_same_over_more_patterns() -> None:
+    for seed in range(1000, 1120):
         compare(seed)
 
 

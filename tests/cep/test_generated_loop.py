@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+import traceback
 from typing import Any
 
 import pytest
 
+from flinkpy.cep import Pattern
 from flinkpy.cep.automaton.interpreter import Interpreter
 from flinkpy.cep.automaton.partial_matches import Found
 from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.cep.matching.calendar import Calendar
+from flinkpy.cep.matching.generated_loop import GeneratedLoop
+from flinkpy.cep.matching.pending_events import PendingEvents
+from flinkpy.cep.matching.row_candidates import row_candidates
 from flinkpy.cep.matching.row_matcher import RowMatcher
 from flinkpy.core.errors import ProgramError
 from tests.cep.pattern_texts import RandomPatterns, events_of, pattern_of
@@ -75,11 +80,91 @@ def test_the_generated_loop_finds_the_same_over_more_patterns(part: int) -> None
 
 
 def test_the_loop_of_a_simple_pattern_has_its_conditions_inlined() -> None:
-    from flinkpy.cep import Pattern
-    from flinkpy.cep.matching.generated_loop import GeneratedLoop
-
     pattern = Pattern.begin("small").where(lambda event: event[1] < 1)
     loop = GeneratedLoop(
         Interpreter(compiled(pattern.next("big").where(lambda event: event[1] > 9)), lambda: 0)
     )
     assert len(loop.inlined) == 2
+
+
+def first_and_last(event: Any, ctx: Any) -> Any:
+    return (
+        ctx.get_events_for_pattern("a")[0],
+        ctx.get_events_for_pattern("a")[-1],
+        ctx.get_events_for_pattern("a"),
+        ctx.get_events_for_pattern("b"),
+        ctx.get_events_for_pattern("other"),
+    ) == event
+
+
+def test_events_that_a_condition_asks_for_are_read_from_the_cells_where_they_are_known() -> None:
+    pattern = Pattern.begin("a").times(2).consecutive().next("b").next("c").where(first_and_last)
+    events = [1, 2, 3, (1, 2, [1, 2], [3], []), 5]
+    found = [
+        list(RowMatcher(interpreter, Calendar(1), generated=made).take("kkkkk", range(5), events))
+        for interpreter in (Interpreter(compiled(pattern), lambda: 0),)
+        for made in (True, False)
+    ]
+    assert found[0] == found[1]
+    assert [each.match["a"] for each in found[0]] == [[1, 2]]
+    loop = GeneratedLoop(Interpreter(compiled(pattern), lambda: 0))
+    assert loop._chains[next(state for state in loop._chains if state.name == "c")] == (
+        "b",
+        "a",
+        "a",
+    )
+
+
+def test_a_condition_that_asks_for_events_and_raises_is_named_with_its_event() -> None:
+    pattern = (
+        Pattern.begin("a").next("b").where(lambda e, ctx: ctx.get_events_for_pattern("a")[0] > e)
+    )
+    matcher = RowMatcher(Interpreter(compiled(pattern), lambda: 0), Calendar(1))
+    with pytest.raises(TypeError) as raised:
+        list(matcher.take("kk", [1, 2], [1, "x"]))
+    error, event = matcher.at_fault(raised.value)
+    assert event == "x"
+    assert error.__traceback__ is not None
+    frames = traceback.extract_tb(error.__traceback__)
+    assert frames[-1].filename == __file__
+
+
+# -- what can matter -------------------------------------------------------------------------------
+
+
+def is_large(event: Any) -> Any:
+    return event[1] > 5
+
+
+def test_only_rows_that_can_matter_are_sorted() -> None:
+    large = Pattern.begin("a").where(is_large).followed_by("b").where(is_large)
+    pending = PendingEvents(due=row_candidates(compiled(large)))
+    pending.add([3, 1, 2, 9], [("k", 7), ("k", 6), ("k", 1), ("k", 8)])
+    pending.add([4], [("k", "no number")])  # whoever asks for it will see that it fails
+    assert pending.until(5) == ([1, 3, 4], [("k", 6), ("k", 7), ("k", "no number")])
+    assert pending.until(9) == ([9], [("k", 8)])
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        Pattern.begin("a").followed_by("b").where(is_large),
+        Pattern.begin("a").where(is_large).next("b").where(is_large),
+        Pattern.begin("a").where(is_large).followed_by("b").where(lambda e, ctx: e in ctx),
+        Pattern.begin("a").where(is_large).followed_by("b").where(lambda e: print(e)),
+    ],
+)
+def test_rows_are_not_looked_at_before_where_any_of_them_may_matter(pattern: Pattern) -> None:
+    assert row_candidates(compiled(pattern)) is None
+
+
+def test_many_events_are_ordered_as_few_are() -> None:
+    times = [1_000_000 + (at * 7919) % 5000 // 3 for at in range(3000)]
+    few, many = PendingEvents(), PendingEvents()
+    many.add(times, range(3000))
+    order = sorted(range(3000), key=times.__getitem__)
+    assert many.until(2_000_000) == ([times[at] for at in order], order)
+    many.add([*times, 10_000_000], range(3001))
+    assert many.until(20_000_000)[1] == [*order, 3000]
+    few.add([2, 1, 1], "abc")
+    assert few.until(5) == ([1, 1, 2], ["b", "c", "a"])

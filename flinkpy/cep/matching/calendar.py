@@ -32,12 +32,17 @@ class Calendar:
 
     def add(self, time: int, key: object) -> None:
         """Has the key be looked at when this time has come."""
+        self.bucket(time)[0][key] = None
+
+    def bucket(self, time: int) -> tuple[dict[Any, None], int]:
+        """The keys to be looked at when this time has come, and until which time they are the
+        same. Whoever adds many keys in the order of time puts them here."""
         end = -(-time // self._width) * self._width
         bucket = self._buckets.get(end)
         if bucket is None:
             bucket = self._buckets[end] = {}
             heapq.heappush(self._ends, end)
-        bucket[key] = None
+        return bucket, end
 
     def next_time(self) -> int | None:
         """When the next keys have to be looked at."""

@@ -6,12 +6,14 @@ matches, costs one look-up."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from operator import is_
 from typing import Any
 
 from flinkpy.cep.automaton.interpreter import Interpreter
-from flinkpy.cep.automaton.partial_matches import NO_RUNS, Cell, Found, Run, Runs
+from flinkpy.cep.automaton.partial_matches import NO_RUNS, Cell, Found, Run, Runs, match_of
 from flinkpy.cep.automaton.pattern_states import END, Action, Automaton, State, StateKind
 from flinkpy.cep.event_conditions import (
     Always,
@@ -22,14 +24,18 @@ from flinkpy.cep.event_conditions import (
     Not,
     OfColumns,
     OfEvent,
+    OfEventAndContext,
     TwoConditions,
 )
+from flinkpy.cep.skip import SkipKind
 from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.codegen.inlining import call_or_inline, inlined
+from flinkpy.core.elements import MIN_TIMESTAMP
 
 RESET = "(reset)"  # stands where conditions that were asked are forgotten
 
 LONGEST = 3000  # lines; a pattern that needs more is interpreted
+_LONGEST_CHAIN = 8  # events before that are read from cells; of a longer match they are asked for
 
 Take = Callable[..., Iterator[Found]]
 
@@ -48,15 +54,22 @@ class GeneratedLoop:
         self._counted: Counter[Condition] = Counter()
         self._names: dict[str, Any] = {
             "new": tuple.__new__,
+            "is_": is_,
+            "MIN_TIMESTAMP": MIN_TIMESTAMP,
             "Cell": Cell,
             "Run": Run,
             "Runs": Runs,
             "NO_RUNS": NO_RUNS,
             "advance": interpreter.advance,
+            "Found": Found,
+            "match_of": match_of,
             "given": interpreter.given,
             "context": interpreter.context,
         }
-        self.inlined: list[Callable[..., Any]] = []  # functions that are not called
+        # functions that are not called, and whether each takes the context
+        self.inlined: dict[Callable[..., Any], bool] = {}
+        self._chains = taken_before(self._automaton)
+        self._chain: tuple[str, ...] | None = None  # of the state whose lines are made
         self._expressions = {
             each: f"e{at}" for at, each in enumerate(expressions_of(self._automaton))
         }
@@ -79,6 +92,7 @@ class GeneratedLoop:
         steps = self._steps_of_runs()
         start = self._expanded(automaton.start, begins=True)
         begins = self._begins(automaton.start)
+        asks = any("context" in line for line in (begins, *steps, *start))
         forget = _forget(self._leaves.values())
         body = [
             "before = runs = get(key)",
@@ -88,19 +102,15 @@ class GeneratedLoop:
             "    runs = NO_RUNS",
             *self._advancing(),
             "kept, complete = [], []",
-            "context.time = time",
+            *(["context.time = time"] if asks else []),
             "for run in runs:",
             "    state, cell, first, previous = run",
-            f"    if state == {END!r}:",
-            "        complete.append(run)",
             *_indented(steps, 1),
-            *(["context.cell = cell = None", RESET] if self._asks() else ["cell = None"]),
+            *(["context.cell = cell = None", RESET] if asks else ["cell = None"]),
             *start,
-            "matcher.number = number = number + 1",
-            "found = ()",
-            "if complete:",
-            "    kept, found = given(kept, complete, time)",
-            "matcher.put(key, before, kept, time)",
+            "number += 1",
+            *self._giving(),
+            *self._keeping(),
             "if found:",
             "    yield from found",
         ]
@@ -108,9 +118,59 @@ class GeneratedLoop:
         truths = "".join(f", {name}" for name in self._expressions.values())
         return [
             "def take(matcher, keys, times, events, *truths):",
-            "    get, number, last = matcher.runs.get, matcher.number, {}",
+            "    kept_of, number, last = matcher.runs, matcher.number, {}",
+            "    calendar, bucket, until = matcher.calendar, {}, MIN_TIMESTAMP",
+            "    get, most, grown = kept_of.get, matcher.most_of_a_key, 0",
             f"    for key, time, event{truths} in zip(keys, times, events, *truths):",
             *(line.replace(RESET, reset) for line in _indented(body, 2)),
+            "    matcher.number = number",
+            "    matcher.partial_matches += grown",
+        ]
+
+    def _giving(self) -> list[str]:
+        """What becomes of complete matches: mostly there is one, and nothing is before it."""
+        drops = _DROPS.get(self._automaton.skip.kind)
+        general = "kept, found = given(kept, complete, time)"
+        if drops is None:
+            return ["found = ()", "if complete:", f"    {general}"]
+        dropping = f"kept = [run for run in kept if run[2][3] > {drops}]"
+        return [
+            "found = ()",
+            "if complete:",
+            "    _, taken, first, _ = complete[0]",
+            "    if len(complete) == 1 and (not kept or kept[0][2][3] >= first[3]):",
+            *([f"        {dropping}"] if drops else []),
+            "        found = (new(Found, (match_of(taken), time, False)),)",
+            "    else:",
+            f"        {general}",
+        ]
+
+    def _keeping(self) -> list[str]:
+        """``matcher.put(key, before, kept, time)``, without a call in the usual cases."""
+        if self._automaton.within_previous_ms:
+            return ["matcher.put(key, before, kept, time)"]
+        within = self._automaton.within_ms
+        entering = [
+            f"        if time + {within} > until:",
+            f"            bucket, until = calendar.bucket(time + {within})",
+            "        bucket[key] = None",
+        ]
+        return [
+            "if kept:",
+            "    if before is None:",
+            "        grown += len(kept)",
+            *(entering if within else []),
+            "        kept_of[key] = new(Runs, kept)",
+            "    elif kept[-1] is not before[-1] or not (",
+            "        len(kept) == len(before) and all(map(is_, kept, before))",
+            "    ):",
+            "        grown += len(kept) - len(before)",
+            "        kept_of[key] = new(Runs, kept)",
+            "    if len(kept) > most:",
+            "        most = matcher.check(key, kept_of[key])",
+            "elif before is not None:",
+            "    grown -= len(before)",
+            "    del kept_of[key]",
         ]
 
     def _advancing(self) -> list[str]:
@@ -135,15 +195,18 @@ class GeneratedLoop:
         lines: list[str] = []
         for state in self._automaton.states:
             if state in self._waiting:
-                lines.append(f"elif state == {state.name!r}:")
-                asks = any(each.asks_for_context for each in _reached(state))
-                if asks:
-                    lines += ["    context.cell = cell", f"    {RESET}"]
-                lines += _indented(self._expanded(state, begins=False) or ["pass"], 1)
-        return lines
-
-    def _asks(self) -> bool:
-        return any(each.asks_for_context for each in self._automaton.conditions())
+                lines.append(f"{'elif' if lines else 'if'} state == {state.name!r}:")
+                self._chain = self._chains[state]
+                steps = self._expanded(state, begins=False) or ["pass"]
+                if any("context" in line for line in steps):
+                    lines.append("    context.cell = cell")
+                if any(each.asks_for_context for each in _reached(state)):
+                    lines.append(f"    {RESET}")
+                lines += _indented(steps, 1)
+        self._chain = None
+        if self._automaton.skip.skips:
+            return [*lines, *(["else:"] if lines else ["if True:"]), "    complete.append(run)"]
+        return lines or ["pass"]
 
     def _reset_iterative(self) -> str:
         """Conditions that look at the partial match are asked again for each."""
@@ -259,15 +322,71 @@ class GeneratedLoop:
         called = self._called.setdefault(condition, f"holds{len(self._called)}")
         if isinstance(condition, OfEvent):
             self._names[called] = condition.function
-            inline = inlined(condition.function, "event") is not None
-            if inline and condition.function not in self.inlined:
-                self.inlined.append(condition.function)
+            if inlined(condition.function, "event") is not None:
+                self.inlined[condition.function] = False
             return call_or_inline(condition.function, called, "event")
+        if isinstance(condition, OfEventAndContext):
+            self._names[called] = condition.function
+            text = inlined(condition.function, "event", "context")
+            if text is None:
+                return f"{called}(event, context)"
+            self.inlined[condition.function] = True
+            return _read_from_cells(text, self._chain)
         if isinstance(condition, IsInstance):
             self._names[called] = condition.kind
             return f"isinstance(event, {called})"
         self._names[called] = condition.bind()
         return f"{called}(event, context)"
+
+
+# an event that a condition asks for, or the list of them
+_ASKED = re.compile(r"(?<![\w.])context\.get_events_for_pattern\('([^'\\]*)'\)(\[0\]|\[\(-1\)\]|)")
+# with one complete match: the number of the last event with which no other match may begin
+_DROPS = {SkipKind.NO_SKIP: "", SkipKind.TO_NEXT: "first[3]", SkipKind.PAST_LAST_EVENT: "taken[3]"}
+
+
+def _read_from_cells(text: str, chain: tuple[str, ...] | None) -> str:
+    """A condition's expression with the events it asks for read from the cells, as far as it is
+    known which they are. ``chain``: under which names the events were taken, the last first."""
+    if chain is None:
+        return text
+    places: dict[str, list[str]] = {}
+    for at, name in enumerate(chain):
+        places.setdefault(name, []).append(f"cell{'[4]' * at}[1]")
+
+    def read(asked: re.Match[str]) -> str:
+        name, which = asked.groups()
+        found = places.get(name)
+        if found is None:
+            return asked.group()
+        if not which:
+            return f"[{', '.join(reversed(found))}]"
+        return found[-1] if which == "[0]" else found[0]
+
+    return _ASKED.sub(read, text)
+
+
+def taken_before(automaton: Automaton) -> dict[State, tuple[str, ...] | None]:
+    """For each state in which a partial match can wait, the names under which it has taken its
+    events, the last first; None if there are several possibilities."""
+    found: dict[State, tuple[str, ...] | None] = {}
+    states: list[tuple[State, tuple[str, ...] | None]] = [(automaton.start, ())]
+    while states:
+        origin, chain = states.pop()
+        for here in (origin, *_proceeds(origin)):
+            for edge in here.transitions:
+                if edge.action is Action.PROCEED:
+                    continue
+                longer = chain
+                if edge.action is Action.TAKE and chain is not None:
+                    longer = (here.step, *chain) if len(chain) < _LONGEST_CHAIN else None
+                if edge.target in found:
+                    if found[edge.target] is None or found[edge.target] == longer:
+                        continue
+                    longer = None
+                found[edge.target] = longer
+                states.append((edge.target, longer))
+    return found
 
 
 def _forget(names: Iterable[str]) -> str:

@@ -118,8 +118,10 @@ class RowMatcher:
         if failure is None or loop is None:
             return error, self._event
         event = failure.variables.get("event")
-        for function in loop.inlined:
-            again = raised_by(function, [event], error)
+        context = self.interpreter.context
+        context.cell = failure.variables.get("cell")
+        for function, takes_context in loop.inlined.items():
+            again = raised_by(function, [event, context] if takes_context else [event], error)
             if again is not error:
                 return again, event
         return error, event
@@ -149,15 +151,16 @@ class RowMatcher:
         if self._gaps:
             self._enter(key, runs)
         if count > self.most_of_a_key:
-            self.most_of_a_key = count
-            self._check(key, runs)
+            self.check(key, runs)
 
     def _enter(self, key: object, runs: Runs) -> None:
         due = self.interpreter.next_timeout(runs)
         if due is not None:
             self.calendar.add(due, key)
 
-    def _check(self, key: object, runs: Runs) -> None:
+    def check(self, key: object, runs: Runs) -> int:
+        """Takes note of a key that has more runs than any before, and returns how many."""
+        self.most_of_a_key = len(runs)
         if self._most is not None and len(runs) > self._most:
             raise TooManyPartialMatchesError(
                 f"cep.max-partial-matches-per-key: the key {key!r:.80} has {len(runs)} partial "
@@ -174,3 +177,4 @@ class RowMatcher:
                 len(runs),
                 list(self._automaton.names),
             )
+        return self.most_of_a_key
