@@ -43,6 +43,7 @@ ALL = (
     "nexmark_sql",
     "changing_ranks",
     "group_aggregates",
+    "aggregate_latency",
     "regular_joins",
 )
 

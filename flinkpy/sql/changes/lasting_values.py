@@ -15,6 +15,7 @@ from flinkpy.sql.physical.physical_nodes import (
     ChangingRank,
     CollectNode,
     Correlate,
+    DistinctBuckets,
     Expand,
     GroupAggregate,
     Phase,
@@ -136,6 +137,14 @@ def _of_expand(node: Expand, place: int, required: _Columns) -> _Columns:
     return _read(each[at] for each in node.projections for at in required)
 
 
+def _of_buckets(node: DistinctBuckets, place: int, required: _Columns) -> _Columns:
+    width = len(node.input.schema.fields)
+    chosen = {column for _, column in node.choices if column is not None}
+    return frozenset([*chosen, *(at for each in node.sets for at in each)]).union(
+        at for at in required if at < width
+    )
+
+
 def _of_correlate(node: Correlate, place: int, required: _Columns) -> _Columns:
     width = len(node.input.schema.fields)
     kept: Sequence[int] = range(width) if node.kept is None else node.kept
@@ -192,6 +201,7 @@ _REQUIRED: dict[type[PhysicalNode], Callable[[Any, int, _Columns], _Columns]] = 
     SinkNode: _of_sink,
     Calc: _of_calc,
     Expand: _of_expand,
+    DistinctBuckets: _of_buckets,
     Correlate: _of_correlate,
     WindowTableFunction: _of_window,
     GroupAggregate: _of_aggregate,

@@ -11,6 +11,7 @@ from flinkpy.sql.physical.physical_nodes import (
     Calc,
     Correlate,
     Deduplicate,
+    DistinctBuckets,
     Exchange,
     Expand,
     GroupAggregate,
@@ -35,7 +36,7 @@ BATCH = "set 'execution.runtime-mode' to BATCH if all inputs end"
 _WORDS = {RowKind.UPDATE_BEFORE: "update", RowKind.UPDATE_AFTER: "update", RowKind.DELETE: "delete"}
 _PASS = (
     *(Calc, Correlate, Exchange, Expand, MiniBatchAssigner, UnionAll),
-    *(WatermarkAssigner, WindowTableFunction),
+    *(DistinctBuckets, WatermarkAssigner, WindowTableFunction),
 )
 _GROUP_WINDOW = (
     "group by window_start and window_end of TUMBLE, HOP, CUMULATE or SESSION, so that each row "

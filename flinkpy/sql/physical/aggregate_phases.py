@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flinkpy.sql.logical.logical_nodes import LogicalAggregate
 from flinkpy.sql.physical.physical_nodes import Exchange, GroupAggregate, Phase, PhysicalNode
 from flinkpy.sql.physical.physical_planner import IN_PARTS
@@ -16,15 +18,16 @@ def is_in_phases(call: AggregateCall) -> bool:
     return call.function in _IN_PHASES and not call.order_by
 
 
-def in_two_phases(node: LogicalAggregate, input: PhysicalNode, ttl_ms: int) -> GroupAggregate:
+def in_two_phases(
+    node: LogicalAggregate, input: PhysicalNode, ttl_ms: int, split: str = ""
+) -> GroupAggregate:
     """The aggregate over rows of this input. The schema of the first phase is that of the second:
     each call has columns of its own in between."""
-    local = GroupAggregate(node.schema, input, node.keys, node.calls, Phase.LOCAL)
+    local = GroupAggregate(node.schema, input, node.keys, node.calls, Phase.LOCAL, split=split)
     keys = tuple(range(len(node.keys)))
     exchange = Exchange(node.schema, local, keys)
-    return GroupAggregate(
-        node.schema, exchange, keys, node.calls, Phase.GLOBAL, state_ttl_ms=ttl_ms
-    )
+    merged = GroupAggregate(node.schema, exchange, keys, node.calls, Phase.GLOBAL, split=split)
+    return replace(merged, state_ttl_ms=ttl_ms)
 
 
 def local_of(node: GroupAggregate) -> GroupAggregate:

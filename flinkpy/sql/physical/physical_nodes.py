@@ -329,13 +329,26 @@ class IntervalJoin(TwoInputNode):
 class GroupAggregate(OneInputNode):
     """STREAMING: one row for each group, which changes as rows come. The columns are the keys, then
     the aggregates. ``takes_changes``: rows of the input are also updated or deleted, so groups
-    count their rows, and one without rows goes."""
+    count their rows, and one without rows goes. ``split``: it is the PARTIAL or the FINAL one of
+    two that count distinct values in buckets first."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     phase: Phase = Phase.WHOLE
     takes_changes: bool = False
     state_ttl_ms: int = 0
+    split: str = ""
+
+
+@dataclass(frozen=True)
+class DistinctBuckets(OneInputNode):
+    """STREAMING: each row once for each of the ``sets`` of columns whose values are told apart, of
+    which it says the bucket; behind that, for each of the ``choices``, whether the row is of that
+    set and that column true (None: of the set)."""
+
+    sets: tuple[tuple[int, ...], ...]
+    choices: tuple[tuple[int, int | None], ...]
+    buckets: int
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ from flinkpy.sql.physical.physical_planner import (
     values,
     window_rows,
 )
+from flinkpy.sql.physical.split_distinct import is_split, split_distinct
 from flinkpy.sql.physical.streaming_options import StreamingOptions
 from flinkpy.sql.physical.streaming_windows import (
     BATCH,
@@ -157,6 +158,8 @@ class StreamingPlanner:
 
         def grouped(plain: LogicalAggregate, input: PhysicalNode) -> PhysicalNode:
             if self._options.in_phases and all(map(is_in_phases, plain.calls)):
+                if self._options.buckets and is_split(plain):
+                    return split_distinct(plain, input, ttl, self._options.buckets)
                 return in_two_phases(plain, input, ttl)
             exchange = exchanged(input, plain.keys)
             return GroupAggregate(plain.schema, exchange, plain.keys, plain.calls, state_ttl_ms=ttl)

@@ -10,6 +10,7 @@ from flinkpy.sql.physical.physical_nodes import (
     ChangelogNormalize,
     ChangingLimit,
     ChangingRank,
+    DistinctBuckets,
     DropUpdateBefore,
     GroupAggregate,
     LastRow,
@@ -39,7 +40,8 @@ def _aggregate(node: GroupAggregate) -> str:
     names = node.input.schema.names
     group = f"groupBy=[{names_at(node.keys, names)}], " if node.keys else ""
     word = {Phase.LOCAL: "Local", Phase.GLOBAL: "Global"}.get(node.phase, "")
-    return f"{word}GroupAggregate({group}select=[{select}])"
+    split = f"partialFinalType=[{node.split}], " if node.split else ""
+    return f"{word}GroupAggregate({group}{split}select=[{select}])"
 
 
 def _whole_select(node: GroupAggregate) -> str:
@@ -69,6 +71,17 @@ _SELECTS = {Phase.WHOLE: _whole_select, Phase.LOCAL: _local_select, Phase.GLOBAL
 
 def _mini_batch(node: MiniBatchAssigner) -> str:
     return f"MiniBatchAssigner(interval=[{node.latency_ms}ms], mode=[ProcTime])"
+
+
+def _buckets(node: DistinctBuckets) -> str:
+    """Flink computes them in a Calc, over an Expand if there are several."""
+    names = node.input.schema.names
+    numbers = [
+        f"MOD(HASH_CODE({names_at(each, names)}), {node.buckets}) AS {name}"
+        for each, name in zip(node.sets, node.schema.names[len(names) :])
+    ]
+    word = "Calc" if len(node.sets) == 1 else "Expand"
+    return f"{word}(select=[{', '.join([*names, *numbers])}])"
 
 
 def _join(node: RegularJoin) -> str:
@@ -130,6 +143,7 @@ def _limit(node: ChangingLimit) -> str:
 CHANGING_LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
     GroupAggregate: _aggregate,
     MiniBatchAssigner: _mini_batch,
+    DistinctBuckets: _buckets,
     RegularJoin: _join,
     ChangingRank: _rank,
     LastRow: _last_row,

@@ -47,7 +47,17 @@ GroupAggregate(groupBy=[id], select=[id, FIRST_VALUE(price) AS f])
 MiniBatchAssigner(interval=[1000ms], mode=[ProcTime])""",
     "SELECT id, price FROM items": "",
 }
-_SHOWN = ("GroupAggregate(", "MiniBatchAssigner(")
+SPLIT = MINI_BATCH | {"table.optimizer.distinct-agg.split.enabled": "true"}
+# Flink puts the two in the middle into one operator, IncrementalGroupAggregate, unless
+# table.optimizer.incremental-agg-enabled is false
+SPLIT_OF_FLINK = """
+GlobalGroupAggregate(groupBy=[id], partialFinalType=[FINAL], select=[id, $SUM0(sum$0), SUM(sum$1)])
+LocalGroupAggregate(groupBy=[id], partialFinalType=[FINAL], select=[id, $SUM0(EXPR$0) AS sum$0, SUM(EXPR$1) AS sum$1, COUNT(*) AS count1$2])
+GlobalGroupAggregate(groupBy=[id, $f2], partialFinalType=[PARTIAL], select=[id, $f2, COUNT(distinct$0 count$0), SUM(sum$1)])
+LocalGroupAggregate(groupBy=[id, $f2], partialFinalType=[PARTIAL], select=[id, $f2, COUNT(distinct$0 price) AS count$0, SUM(price) AS sum$1, DISTINCT(price) AS distinct$0])
+Calc(select=[id, price, MOD(HASH_CODE(price), 1024) AS $f2])
+MiniBatchAssigner(interval=[1000ms], mode=[ProcTime])"""
+_SHOWN = ("HASH_CODE", "GroupAggregate(", "MiniBatchAssigner(")
 
 
 def aggregates(statement: str, options: dict[str, str]) -> list[str]:
@@ -89,3 +99,13 @@ def test_mini_batches_of_nothing_are_refused(missing: str, words: str) -> None:
     options = {key: value for key, value in MINI_BATCH.items() if not key.endswith(missing)}
     with pytest.raises(ValidationError, match=words):
         aggregates("SELECT DISTINCT product FROM items", options)
+
+
+def test_distinct_values_are_split_as_flink_splits_them() -> None:
+    statement = "SELECT id, COUNT(DISTINCT price) AS n, SUM(price) AS s FROM items GROUP BY id"
+    assert aggregates(statement, SPLIT) == SPLIT_OF_FLINK.split("\n")[1:]
+    assert aggregates(statement, SPLIT | {"table.exec.mini-batch.enabled": "false"}) == [
+        "GroupAggregate(groupBy=[id], select=[id, COUNT(DISTINCT price), SUM(price)])"
+    ]
+    other = "SELECT id, COUNT(DISTINCT price), STDDEV_POP(price) FROM items GROUP BY id"
+    assert not any("FINAL" in line for line in aggregates(other, SPLIT))

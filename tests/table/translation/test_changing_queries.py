@@ -170,6 +170,16 @@ def test_that_holds_for_all_aggregates() -> None:
     check(AGGREGATES, 3, MINI_BATCH)
 
 
+def test_distinct_values_that_are_counted_in_buckets_leave_the_same_result() -> None:
+    split = {"table.optimizer.distinct-agg.split.enabled": "true"}
+    counts = "COUNT(DISTINCT n), SUM(DISTINCT n) FILTER (WHERE id > 1), MAX(n), COUNT(*)"
+    statements = [
+        f"SELECT k, {counts} FROM changing GROUP BY k",
+        f"SELECT COUNT(DISTINCT k), {counts} FILTER (WHERE n > 4) FROM changing",
+    ]
+    check(statements, 2, MINI_BATCH | split)
+
+
 def test_rows_that_may_wait_for_an_hour_do_not_wait_where_no_more_come() -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for key, value in (MINI_BATCH | {"table.exec.mini-batch.size": "1000000"}).items():

@@ -5,10 +5,16 @@ from __future__ import annotations
 from flinkpy.datastream.streams.recorded import ColumnStream
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.relational.groups.changing_groups import GroupAggregateOperator, GroupSpec
+from flinkpy.relational.groups.distinct_buckets import DistinctBucketsOperator
 from flinkpy.relational.groups.groups_in_phases import GlobalGroupsOperator, LocalGroupsOperator
 from flinkpy.relational.row_by_row.gathered_rows import GatherRowsOperator
 from flinkpy.sql.physical.aggregate_phases import local_of
-from flinkpy.sql.physical.physical_nodes import GroupAggregate, MiniBatchAssigner, Phase
+from flinkpy.sql.physical.physical_nodes import (
+    DistinctBuckets,
+    GroupAggregate,
+    MiniBatchAssigner,
+    Phase,
+)
 from flinkpy.table.translation.families.calls_of_users import with_functions
 from flinkpy.table.translation.node_schemas import schema_of
 from flinkpy.table.translation.translation_context import Family, TranslationContext
@@ -36,4 +42,15 @@ def gathered_rows(node: MiniBatchAssigner, context: TranslationContext) -> Colum
     return context.applied(node, operator)
 
 
-TRANSLATIONS: Family = {GroupAggregate: group_aggregate, MiniBatchAssigner: gathered_rows}
+def distinct_buckets(node: DistinctBuckets, context: TranslationContext) -> ColumnStream:
+    """The rows with the buckets of their values."""
+    schema = schema_of(node.schema)
+    operator = DistinctBucketsOperator(node.sets, node.choices, node.buckets, schema)
+    return context.applied(node, operator)
+
+
+TRANSLATIONS: Family = {
+    GroupAggregate: group_aggregate,
+    MiniBatchAssigner: gathered_rows,
+    DistinctBuckets: distinct_buckets,
+}
