@@ -96,9 +96,13 @@ class ColumnBatch:
         import pyarrow as pa
 
         data, stamps, kinds = self.data, self.timestamps, self.kinds
+        if data.num_columns:
+            data = data.take(pa.array(positions))
+        else:  # Arrow takes no rows of a batch without columns
+            rows = pa.StructArray.from_buffers(pa.struct([]), len(positions), [None])
+            data = pa.RecordBatch.from_struct_array(rows)
         return ColumnBatch(
-            # Arrow takes no rows of a batch without columns
-            data.take(pa.array(positions)) if data.num_columns else data.slice(0, len(positions)),
+            data,
             None if stamps is None else stamps[positions],
             None if kinds is None else kinds[positions],
         )

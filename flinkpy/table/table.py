@@ -164,6 +164,11 @@ class Table:
         columns."""
         return AggregatedTable(self, (), self._call_of(func, FunctionKind.AGGREGATE, "aggregate()"))
 
+    def flat_aggregate(self, func: Expression | UserDefinedFunctionWrapper) -> FlatAggregateTable:
+        """The rows that a table aggregate of ``udtaf`` makes of all rows; ``select`` behind it
+        takes its columns."""
+        return FlatAggregateTable(self, (), self._call_of_rows(func))
+
     def union(self, right: Table) -> Table:
         """The rows of both tables, equal ones once."""
         return self._made(table_verbs.combined(self.query, right.query, "UNION", False))
@@ -255,7 +260,14 @@ class Table:
         if not isinstance(given, UserCall) or given.of.kind is not kind:
             word = kind.value.lower()
             raise refuse(f"{where} takes the call of a {word} function, this is {given!r:.80}")
+        if (getattr(given.of.body, "form", "") == "table") is not (where == "flat_aggregate()"):
+            raise refuse(
+                "flat_aggregate() takes what udtaf() makes, and aggregate() that of udaf()"
+            )
         return given
+
+    def _call_of_rows(self, given: object) -> UserCall:
+        return self._call_of(given, FunctionKind.AGGREGATE, "flat_aggregate()")
 
     def _made(self, query: Query) -> Table:
         return Table(self._session, query)
@@ -347,6 +359,28 @@ class GroupedTable:
         its columns."""
         call = self._table._call_of(func, FunctionKind.AGGREGATE, "aggregate()")
         return AggregatedTable(self._table, self._keys, call)
+
+    def flat_aggregate(self, func: Expression | UserDefinedFunctionWrapper) -> FlatAggregateTable:
+        """The rows that a table aggregate of ``udtaf`` makes of each group; ``select`` behind it
+        takes keys and its columns."""
+        return FlatAggregateTable(self._table, self._keys, self._table._call_of_rows(func))
+
+
+class FlatAggregateTable:
+    """Made by ``flat_aggregate``."""
+
+    def __init__(self, table: Table, keys: tuple[Expression, ...], call: UserCall) -> None:
+        self._table, self._keys, self._call = table, keys, call
+
+    def select(self, *fields: Expression) -> Table:
+        """Of the keys, and of the columns that the table aggregate gives.
+
+        >>> sales.group_by(col("shop")).flat_aggregate(
+        ...     top_two(col("price")).alias("price")
+        ... ).select(col("shop"), col("price"))  # doctest: +SKIP
+        """
+        made = table_verbs.flat_aggregated(self._table.query, self._keys, self._call)
+        return Table(self._table._session, made).select(*fields)
 
 
 class AggregatedTable:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, overload
 
-from flinkpy.common.logical_types.logical_type import LogicalType
+from flinkpy.common.logical_types.logical_type import ArrayType, LogicalType
 from flinkpy.core.program.program_line import refuse
 from flinkpy.core.program.public_names import publish
 from flinkpy.relational.functions.user_defined import (
@@ -27,6 +27,7 @@ from flinkpy.relational.functions.user_defined import (
     FunctionContext,
     ImperativeAggregateFunction,
     ScalarFunction,
+    TableAggregateFunction,
     TableFunction,
     UserDefinedFunction,
 )
@@ -41,11 +42,13 @@ __all__ = [
     "FunctionContext",
     "ImperativeAggregateFunction",
     "ScalarFunction",
+    "TableAggregateFunction",
     "TableFunction",
     "UserDefinedFunction",
     "UserDefinedFunctionWrapper",
     "udaf",
     "udf",
+    "udtaf",
     "udtf",
 ]
 
@@ -56,8 +59,8 @@ FORMS = ("general", "pandas", "arrow")
 
 
 class UserDefinedFunctionWrapper:
-    """What ``udf``, ``udtf`` and ``udaf`` make: a function of tables with its types. Called with
-    expressions it is one; ``create_temporary_function`` gives it a name in SQL."""
+    """What ``udf``, ``udtf``, ``udaf`` and ``udtaf`` make: a function of tables with its types.
+    Called with expressions it is one; ``create_temporary_function`` gives it a name in SQL."""
 
     def __init__(self, function: UserFunction, written: object) -> None:
         self.function = function
@@ -259,6 +262,78 @@ def udaf(
     )
 
 
+@overload
+def udtaf(
+    f: None = None,
+    input_types: Types = None,
+    result_type: LogicalType | str | None = None,
+    accumulator_type: LogicalType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Callable[[Any], UserDefinedFunctionWrapper]: ...
+@overload
+def udtaf(
+    f: Code,
+    input_types: Types = None,
+    result_type: LogicalType | str | None = None,
+    accumulator_type: LogicalType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper: ...
+def udtaf(
+    f: Code | None = None,
+    input_types: Types = None,
+    result_type: LogicalType | str | None = None,
+    accumulator_type: LogicalType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> UserDefinedFunctionWrapper | Callable[[Any], UserDefinedFunctionWrapper]:
+    """A table aggregate, for ``flat_aggregate``: any number of rows for many rows. It is a
+    ``TableAggregateFunction``; ``result_type`` is the ROW of its columns, or the type of one. An
+    accumulator may be any object that can be pickled, so ``accumulator_type`` is not looked at.
+
+    >>> class Both(TableAggregateFunction):
+    ...     def create_accumulator(self):
+    ...         return []
+    ...
+    ...     def accumulate(self, accumulator, value):
+    ...         accumulator.append(value)
+    ...
+    ...     def emit_value(self, accumulator):
+    ...         yield min(accumulator), "least"
+    ...         yield max(accumulator), "most"
+    >>> both = udtaf(Both(), result_type="ROW<value BIGINT, what STRING>")
+    """
+    if f is None:
+        return lambda given: udtaf(
+            given, input_types, result_type, accumulator_type, deterministic, name, func_type
+        )
+    from flinkpy.relational.aggregates.aggregate_code import AggregateCode
+
+    code = _code(f, "udtaf", "emit_value")
+    if func_type != "general":
+        raise refuse(f"udtaf(): func_type is general only, not {func_type!r}")
+    if not isinstance(code, TableAggregateFunction):
+        raise refuse("udtaf() takes a TableAggregateFunction")
+    if result_type is None:
+        result_type = code.get_result_type()
+    rows = row_of(type_of(result_type, "udtaf()"), "udtaf()")
+    return _wrapped(
+        f,
+        UserFunction(
+            _name(code, name),
+            AggregateCode(code, "table"),
+            ArrayType(rows, is_nullable=False),
+            type_list(input_types, "udtaf()"),
+            FunctionKind.AGGREGATE,
+            _is_deterministic(code, deterministic),
+        ),
+    )
+
+
 def _wrapped(written: object, function: UserFunction) -> UserDefinedFunctionWrapper:
     return UserDefinedFunctionWrapper(function, written)
 
@@ -318,7 +393,7 @@ def _from_code(found: Any, shown: str | None) -> UserDefinedFunctionWrapper:
                 "annotate its result, as in 'def f(a) -> int'"
             )
         return udf(code)
-    raise refuse(f"{where} is no function of tables: make it with udf, udtf or udaf")
+    raise refuse(f"{where} is no function of tables: make it with udf, udtf, udaf or udtaf")
 
 
 publish(__name__)

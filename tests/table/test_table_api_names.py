@@ -20,7 +20,6 @@ _JSON = 'write call_sql("JSON_VALUE(...)"), with SQL\'s words for NULL, empty an
 _WRAPPER = "udf, udtf and udaf make a UserDefinedFunctionWrapper"
 _WINDOW = "a step of a window in the making; every step is a GroupWindow or an OverWindow"
 _VIEW = "an accumulator may be any object: use a list or a dict"
-_TABLE_AGGREGATES = "an aggregate that gives many rows; give an ARRAY and UNNEST it"
 
 ABSENT: dict[str, str] = {
     **dict.fromkeys(("CompiledPlan", "PlanReference", "TablePipeline"), _PLANS),
@@ -33,7 +32,6 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("is_json", "json_exists", "json_query", "json_value"), _JSON),
     **dict.fromkeys(("json_array", "json_array_agg", "json_object", "json_object_agg"), _JSON),
     **dict.fromkeys(("DataView", "ListView", "MapView"), _VIEW),
-    **dict.fromkeys(("TableAggregateFunction", "udtaf", "flat_aggregate"), _TABLE_AGGREGATES),
     **dict.fromkeys(
         (
             "DelegatingAsyncScalarFunction",

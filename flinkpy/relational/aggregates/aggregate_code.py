@@ -14,6 +14,7 @@ import pyarrow as pa
 from flinkpy.columns.sql.row_errors import row_error
 from flinkpy.columns.sql.user_code import FailingValue
 from flinkpy.common.logical_types.logical_type import LogicalType
+from flinkpy.common.types import Row
 from flinkpy.core.errors import BadRecordError
 from flinkpy.relational.aggregates.accumulator_port import Accumulator, ChangingAccumulator, Groups
 from flinkpy.relational.aggregates.group_functions import CODE
@@ -26,7 +27,8 @@ from flinkpy.state.snapshots.operator_snapshots import dump_pieces, load_piece
 
 class AggregateCode:
     """The function of one call, and its types. ``form``: ``general``, an AggregateFunction;
-    ``pandas`` and ``arrow``, a callable of the columns of a group."""
+    ``table``, a TableAggregateFunction, whose value is the array of its rows; ``pandas`` and
+    ``arrow``, a callable of the columns of a group."""
 
     _opened: Any = None
 
@@ -66,6 +68,8 @@ class AggregateCode:
         assert self.result is not None, "of_call() says the types"
         if self.form == "general":
             return _ByRow(called, self)
+        if self.form == "table":
+            return _ByRow(_GivesRows(called), self)
         return _ByGroup(getattr(called, "accumulate", called), self)
 
     def failure(self, error: Exception, values: Sequence[object]) -> BadRecordError:
@@ -106,6 +110,22 @@ class OpenedCalls:
         """Closes them."""
         while self._open:
             self._open.pop().close()
+
+
+class _GivesRows:
+    """A TableAggregateFunction as one that gives an array of its rows."""
+
+    def __init__(self, function: Any) -> None:
+        self.create_accumulator = function.create_accumulator
+        self.accumulate = function.accumulate
+        self.retract = function.retract
+        self._emit = function.emit_value
+
+    def get_value(self, accumulator: Any) -> list[Any]:
+        return [
+            row if isinstance(row, (tuple, list, dict, Row)) else (row,)
+            for row in self._emit(accumulator)
+        ]
 
 
 class _ByRow(ChangingAccumulator):

@@ -156,3 +156,25 @@ class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
     @abstractmethod
     def get_value(self, accumulator: ACC) -> T:
         """The result."""
+
+
+class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
+    """Any number of rows for many rows.
+
+    >>> class TopTwo(TableAggregateFunction):
+    ...     def create_accumulator(self):
+    ...         return []
+    ...
+    ...     def accumulate(self, accumulator, value):
+    ...         accumulator.append(value)
+    ...
+    ...     def retract(self, accumulator, value):
+    ...         accumulator.remove(value)
+    ...
+    ...     def emit_value(self, accumulator):
+    ...         yield from sorted(accumulator, reverse=True)[:2]
+    """
+
+    @abstractmethod
+    def emit_value(self, accumulator: ACC) -> Iterable[T]:
+        """The rows: tuples or Rows; plain values if they have one column."""

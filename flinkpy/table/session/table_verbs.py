@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from flinkpy.columns import Expression, col
 from flinkpy.columns.expression import Alias, Call
-from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.common.logical_types.logical_type import ArrayType, RowType
 from flinkpy.core.errors import ProgramError
 from flinkpy.sql.sql_errors import did_you_mean
 from flinkpy.sql.syntax.query_tree import (
@@ -27,6 +27,7 @@ from flinkpy.sql.syntax.query_tree import (
     SqlExpression,
     StarItem,
     TableFunctionCall,
+    UnnestItem,
 )
 from flinkpy.table.expression_trees.sql_of_expressions import constant, tree_of
 from flinkpy.table.expression_trees.user_calls import UserCall
@@ -118,6 +119,20 @@ def aggregated(query: Query, keys: Sequence[object], call: UserCall) -> Query:
         raise ProgramError("group_by(): give an expression a name with alias() before aggregate()")
     grouped_by = [SelectItem(Identifier((str(name),))) for name in named]
     return Select((*grouped_by, *parts), DerivedTable(made))
+
+
+def flat_aggregated(query: Query, keys: Sequence[object], call: UserCall) -> Query:
+    """The keys with each row that a table aggregate gives: an aggregate whose value is the array of
+    its rows, and UNNEST over that."""
+    result = call.of.result
+    assert isinstance(result, ArrayType), "udtaf() says so"
+    assert isinstance(result.element, RowType), "udtaf() says so"
+    arrays = aggregated(query, keys, UserCall(call.of, call.arguments))
+    names = call.columns or tuple(result.element.names)
+    rows = UnnestItem(Identifier(("f0",)), alias="f", columns=names)
+    items = [SelectItem(Identifier((str(_expression(key, "group_by()").name),))) for key in keys]
+    items += [SelectItem(Identifier(("f", name)), name) for name in names]
+    return Select(tuple(items), JoinItem(DerivedTable(arrays), rows, "CROSS"))
 
 
 def combined(left: Query, right: Query, kind: str, keeps_all: bool) -> Query:
