@@ -30,6 +30,7 @@ from flinkpy.table.udf import (
     AsyncScalarFunction,
     FunctionContext,
     ScalarFunction,
+    TableAggregateFunction,
     TableFunction,
 )
 
@@ -40,6 +41,7 @@ __all__ = [
     "GroupWindowedTable",
     "OverWindowedTable",
     "ScalarFunction",
+    "TableAggregateFunction",
     "TableFunction",
     "WindowGroupedTable",
     "ChangelogMode",

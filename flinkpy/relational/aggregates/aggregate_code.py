@@ -53,6 +53,11 @@ class AggregateCode:
         """The function as errors show it."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
+    @property
+    def takes_whole_groups(self) -> bool:
+        """Whether it is called with all values of a group, and not row by row."""
+        return self.form in ("pandas", "arrow")
+
     def open(self, context: object) -> None:
         """Called before the first row."""
         self._opened = opened(self.function, context)

@@ -9,6 +9,7 @@ import pytest
 
 from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.core.errors import JobExecutionError, ProgramError
+from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table import DataTypes, EnvironmentSettings, TableEnvironment
 from flinkpy.table.expressions import col
 from flinkpy.table.udf import AggregateFunction, FunctionContext, udaf
@@ -132,6 +133,13 @@ def test_aggregates_of_windows(is_streaming: bool) -> None:
         (0, 8.0, 0, 1, "8", 12),
         (1, 9.0, 0, 1, "9", 12),
     ]
+
+
+def test_groups_that_never_end_have_no_whole() -> None:
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    register(tables)
+    with pytest.raises(ValidationError, match="Pandas UDAFs are not supported in streaming mode"):
+        tables.execute_sql("SELECT spread(n) FROM (VALUES (1), (2)) AS t(n)")
 
 
 def test_a_failing_row_is_named(tables: TableEnvironment) -> None:

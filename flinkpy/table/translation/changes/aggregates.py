@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flinkpy.datastream.streams.recorded import ColumnStream
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.relational.aggregates.aggregate_code import code_of
 from flinkpy.relational.groups.changing_groups import GroupAggregateOperator, GroupSpec
 from flinkpy.relational.groups.distinct_buckets import DistinctBucketsOperator
 from flinkpy.relational.groups.groups_in_phases import GlobalGroupsOperator, LocalGroupsOperator
@@ -15,6 +16,7 @@ from flinkpy.sql.physical.physical_nodes import (
     MiniBatchAssigner,
     Phase,
 )
+from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.translation.families.calls_of_users import with_functions
 from flinkpy.table.translation.node_schemas import schema_of
 from flinkpy.table.translation.translation_context import Family, TranslationContext
@@ -25,6 +27,12 @@ def group_aggregate(node: GroupAggregate, context: TranslationContext) -> Column
     below = local_of(node) if node.phase is Phase.GLOBAL else node
     inputs, schema = schema_of(below.input.schema), schema_of(node.schema)
     calls = with_functions(node.calls, below.input.schema, context.registry)
+    if any(code is not None and code.takes_whole_groups for code in map(code_of, calls)):
+        raise ValidationError(
+            "Pandas UDAFs are not supported in streaming mode currently: a group that never ends "
+            "has no last value. Aggregate windows, take an AggregateFunction, or set "
+            "'execution.runtime-mode' to BATCH if all inputs end"
+        )
     spec = GroupSpec(below.keys, calls, node.changes, node.takes_changes, node.state_ttl_ms)
     if node.phase is Phase.LOCAL:
         results = [field.type for field in schema][len(node.keys) :]
