@@ -93,7 +93,8 @@ def test_what_is_no_table_aggregate_is_refused(tables: TableEnvironment) -> None
     class Sum(AggregateFunction[int, Any]):
         def create_accumulator(self) -> Any: ...
         def accumulate(self, accumulator: Any, *args: Any) -> None: ...
-        def get_value(self, accumulator: Any) -> int: ...
+        def get_value(self, accumulator: Any) -> int:
+            return 0
 
     table = tables.from_path("growing")
     with pytest.raises(ProgramError, match="flat_aggregate"):
