@@ -45,6 +45,7 @@ ALL = (
     "group_aggregates",
     "aggregate_latency",
     "regular_joins",
+    "join_state",
 )
 
 

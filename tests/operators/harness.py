@@ -177,7 +177,9 @@ class ChainHarness:
         object_reuse: bool = False,
         open_it: bool = True,
         batch_records: int = 4,
+        configuration: dict[str, Any] | None = None,
     ) -> None:
+        self._configuration = configuration or {"user.word": "hello"}
         self.writers = [RecordingWriter() for _ in range(writers)]
         self.timers = ManualTimers()
         self.events: list[tuple[OperatorId, Any]] = []
@@ -201,7 +203,7 @@ class ChainHarness:
             self.timers,
             run_in_task=lambda action: action(),
             send_operator_event=lambda event: self.events.append((operator.operator_id, event)),
-            configuration={"user.word": "hello"},
+            configuration=dict(self._configuration),
             accumulators=self.accumulators,
             object_reuse=self.object_reuse,
             batch_records=self.batch_records,

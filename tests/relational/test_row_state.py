@@ -18,6 +18,7 @@ from flinkpy.relational.state import row_store
 from flinkpy.relational.state.multi_map import MultiMap, SingleRows
 from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
+from flinkpy.relational.state.row_table import RowTable
 
 SEEDS = st.integers(0, 1 << 32)
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
@@ -140,6 +141,42 @@ def test_what_keys_leave_is_used_again() -> None:
         rows.add(keys, np.arange(40))
         rows.remove(keys, np.arange(40))
     assert rows._used <= 64
+
+
+def test_rooms_that_no_key_needs_any_more_are_left_out() -> None:
+    rows, count = MultiMap(), 500
+    for turn in range(12):
+        rows.add(np.arange(count), np.arange(turn * count, turn * count + count))
+    assert rows._used <= 1.7 * len(rows)
+    at, found = rows.pairs(np.arange(count))
+    assert (at == np.repeat(np.arange(count), 12)).all()
+    assert (found % count == at).all()
+    assert len(set(found.tolist())) == len(rows)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 60), SEEDS), max_size=20))
+def test_rows_are_found_by_hashes_that_others_have_too(steps: list[tuple[int, int]]) -> None:
+    table, known, following = RowTable(), dict[int, int](), 0
+    for count, seed in steps:
+        chance = random.Random(seed)
+        if chance.random() < 0.6:
+            added = {
+                following + at: chance.choice([chance.randrange(3), chance.getrandbits(62)])
+                for at in range(count)
+            }
+            following += count
+            table.put(numbers(added.values()), numbers(added))
+            known |= added
+        else:
+            over = chance.sample(sorted(known), min(count, len(known)))
+            table.remove(numbers(known.pop(each) for each in over), numbers(over))
+        wanted, absent = list(known), [following + at for at in range(3)]
+        asked = numbers([*known.values(), 0, 1, chance.getrandbits(62)])
+        rows = numbers([*wanted, *absent])
+        found = table.find(asked, lambda at, them, rows=rows: them == rows[at])  # type: ignore[misc]
+        assert found.tolist() == [*wanted, -1, -1, -1]
+        assert len(table) == len(known)
 
 
 def test_a_key_with_one_row_gives_it_up_for_the_next() -> None:

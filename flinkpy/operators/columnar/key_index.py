@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _TABLE_LIMIT = 1 << 22
+_LARGE = 1 << 16  # of arrays by number
 _LIMIT = 1 << 62
 _NAN = object()  # stands for all NaNs, which are one key although they do not equal each other
 
@@ -354,6 +355,11 @@ def _parts(columns: Sequence[Any]) -> list[tuple[Any, int]]:
     return parts
 
 
+def words_of_rows(columns: Sequence[Any]) -> Words:
+    """The words of the keys that these columns form together."""
+    return words_of(_parts(columns))
+
+
 @dataclass(frozen=True)
 class Encoded:
     """``codes``: for each record, the index of its value among the ``count`` distinct ones;
@@ -435,7 +441,8 @@ def _first_positions(codes: npt.NDArray[Any], count: int) -> Any:
 
 
 class Grown:
-    """A numpy array that doubles in size as the number of keys grows."""
+    """A numpy array that grows with the number of keys: it doubles while it is small, and has a
+    quarter to spare when it is large."""
 
     def __init__(self, dtype: npt.DTypeLike, fill: Any) -> None:
         self.fill = fill
@@ -445,7 +452,9 @@ class Grown:
     def reach(self, size: int) -> Any:
         """The array, with room for at least ``size`` keys."""
         if size > len(self.values):
-            grown = np.full(max(size, 2 * len(self.values)), self.fill, dtype=self.values.dtype)
+            now = len(self.values)
+            roomy = 2 * now if now < _LARGE else now + now // 4
+            grown = np.full(max(size, roomy), self.fill, dtype=self.values.dtype)
             grown[: len(self.values)] = self.values
             self._replace(grown)
         return self.values

@@ -22,6 +22,7 @@ from flinkpy.operators.columnar.state_tables import key_of_group
 from flinkpy.relational.joins.row_changes import RowChanges, net_of_copies, net_of_versions
 from flinkpy.relational.joins.row_identities import (
     ColumnIdentities,
+    ContentIdentities,
     JoinKeyIdentities,
     RowIdentities,
 )
@@ -60,7 +61,7 @@ def kept_rows(
     kept of each row how many partners it has. ``is_null_aware``: all keys with a null have one
     number, so rows of a unique key may share it."""
     store = RowStore(input.schema, memory)
-    partners = Grown(np.int64, 0) if counts_partners else None
+    partners = Grown(np.int32, 0) if counts_partners else None
     if not is_null_aware and any(set(unique) <= set(keys) for unique in input.unique_keys):
         single = SingleRows()
         return VersionedRows(input, store, single, JoinKeyIdentities(single), partners)
@@ -182,7 +183,7 @@ class KeptRows:
         def saved(turns: Turns) -> dict[int, bytes]:
             parts = []
             for data, numbers in rows.batches():
-                extra = [pa.array(values[numbers]) for values in columns.values()]
+                extra = [pa.array(values[numbers], pa.int64()) for values in columns.values()]
                 parts.append(pa.RecordBatch.from_arrays([*data.columns, *extra], schema=schema))
                 turns.give_way()
             found = rows_by_group(parts, schema, keys, max_parallelism, turns)
@@ -190,7 +191,7 @@ class KeptRows:
 
         return saved
 
-    def _columns(self) -> dict[str, npt.NDArray[np.int64]]:
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
         """What is kept of each row beside its values, by number."""
         found = {}
         if self.partners is not None:
@@ -292,9 +293,8 @@ class CountedRows(IdentifiedRows):
     """All values are the identity. Of equal rows one is kept, and how many there are."""
 
     def __init__(self, input: JoinInput, store: RowStore, partners: Grown | None) -> None:
-        identities = ColumnIdentities(range(len(input.schema)))
-        super().__init__(input, store, MultiMap(), identities, partners)
-        self._copies = Grown(np.int64, 1)
+        super().__init__(input, store, MultiMap(), ContentIdentities(store), partners)
+        self._copies = Grown(np.int32, 1)
 
     def net(self, changes: RowChanges, now_ms: int) -> RowChanges:
         return net_of_copies(changes)
@@ -337,7 +337,7 @@ class CountedRows(IdentifiedRows):
         if not stays.all():
             self.remove(changes.taken(np.flatnonzero(~stays)), rows[~stays])
 
-    def _columns(self) -> dict[str, npt.NDArray[np.int64]]:
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
         copies = self._copies.reach(self.store.size)[: self.store.size].copy()
         return {**super()._columns(), COPIES: copies}
 

@@ -9,9 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.operators.columnar.key_index import Grown, KeyIndex
+from flinkpy.operators.columnar.key_index import Grown, KeyIndex, encoded, words_of_rows
+from flinkpy.operators.columnar.key_words import Words
 from flinkpy.relational.key_columns import key_batch, key_names
 from flinkpy.relational.state.multi_map import Numbers, SingleRows
+from flinkpy.relational.state.row_memory import taken
+from flinkpy.relational.state.row_store import RowStore
+from flinkpy.relational.state.row_table import RowTable
 
 
 class RowIdentities(Protocol):
@@ -57,13 +61,68 @@ class JoinKeyIdentities:
         """Join keys are forgotten when neither side has rows of them."""
 
 
+class ContentIdentities:
+    """All values tell the rows apart. Of each row no more than a hash is kept: values are compared
+    with those in the store. So the identities are numbers within a batch, until that is
+    settled."""
+
+    def __init__(self, store: RowStore) -> None:
+        self._store = store
+        self._table = RowTable()
+        self._hashes = self._rows = np.empty(0, np.int64)  # by identity
+
+    def of(self, data: pa.RecordBatch, keys: Numbers) -> Any:
+        found = np.full(len(keys), -1, np.int64)
+        kept = np.flatnonzero(keys >= 0)
+        if len(kept):
+            words = words_of_rows(taken(data, kept).columns)
+            hashes = words.hashes()
+            codes, firsts = _distinct(words, hashes)
+            self._hashes, known = hashes[firsts], words.taken(firsts)
+            self._rows = self._table.find(
+                self._hashes, lambda at, rows: known.taken(at).equal(self._words_of(rows))
+            )
+            found[kept] = codes
+        return found
+
+    def _words_of(self, rows: Numbers) -> Words:
+        return words_of_rows(self._store.take(rows).columns)
+
+    def rows(self, identities: Numbers) -> Any:
+        found = np.full(len(identities), -1, np.int64)
+        is_kept = identities >= 0
+        found[is_kept] = self._rows[identities[is_kept]]
+        return found
+
+    def put(self, identities: Numbers, rows: Numbers) -> None:
+        self._rows[identities] = rows
+        self._table.put(self._hashes[identities], rows)
+
+    def remove(self, identities: Numbers) -> None:
+        self._table.remove(self._hashes[identities], self._rows[identities])
+        self._rows[identities] = -1
+
+    def settle(self, identities: Numbers) -> None:
+        self._hashes = self._rows = np.empty(0, np.int64)
+
+
+def _distinct(words: Words, hashes: Numbers) -> tuple[Any, Any]:
+    """For each row the number of its values among those that differ, and where each of these is
+    first."""
+    found = encoded([pa.array(hashes)])
+    if not words.equal(words.taken(found.firsts[found.codes])).all():  # different rows, one hash
+        texts = [words.taken(np.array([at])).packed().tobytes() for at in range(len(hashes))]
+        found = encoded([pa.array(texts, pa.large_binary())])
+    return found.codes.astype(np.int64), found.firsts
+
+
 class ColumnIdentities:
     """These columns tell the rows apart."""
 
     def __init__(self, columns: Sequence[int]) -> None:
         self._columns = columns
         self._index = KeyIndex(key_names(len(columns)))
-        self._row_of = Grown(np.int64, -1)
+        self._row_of = Grown(np.int32, -1)
 
     def of(self, data: pa.RecordBatch, keys: Numbers) -> Any:
         if not len(keys):
@@ -83,7 +142,7 @@ class ColumnIdentities:
         return numbers
 
     def rows(self, identities: Numbers) -> Any:
-        return np.where(identities < 0, -1, self._row_of.values[identities])
+        return np.where(identities < 0, np.int64(-1), self._row_of.values[identities])
 
     def put(self, identities: Numbers, rows: Numbers) -> None:
         self._row_of.values[identities] = rows

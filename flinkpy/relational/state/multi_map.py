@@ -1,7 +1,8 @@
 """From the numbers of keys to the numbers of their rows.
 
-The rows of a key lie side by side in one arena. A key whose room is full moves to one twice as
-large; what it leaves is given to other keys. All is done for whole arrays of keys at once."""
+The rows of a key lie side by side in one arena. A key whose room is full moves to a larger one;
+what it leaves is given to other keys, and the arena is laid anew when too much of it is left. All
+is done for whole arrays of keys at once. Numbers are kept in 32 bits: a subtask has fewer rows."""
 
 from __future__ import annotations
 
@@ -19,6 +20,9 @@ Numbers = npt.NDArray[np.int64]
 
 _GONE = -1
 _FEWEST = 64
+_MOVED_AT_ONCE = 1 << 16  # keys, when the arena is laid anew
+# how many rows a room is for: 1, 2, 3, 4, 6, 8, 12 and so on
+_SIZES = np.sort(np.concatenate((2 ** np.arange(31), 3 * 2 ** np.arange(29))))
 
 
 class RowsOfKeys(Protocol):
@@ -57,14 +61,15 @@ class MultiMap:
 
     def __init__(self) -> None:
         # by key: where its rows begin in the arena, how many there are, and for how many there is
-        # room: for 2 to the power of this; -1 for none
-        self._begins = Grown(np.int64, 0)
+        # room, as a number of _SIZES; -1 for none
+        self._begins = Grown(np.int32, 0)
         self._counts = Grown(np.int32, 0)
         self._rooms = Grown(np.int8, -1)
-        self._places = Grown(np.int64, _GONE)  # by row: where it is in the arena
-        self._arena = np.full(_FEWEST, _GONE, np.int64)
+        self._places = Grown(np.int32, _GONE)  # by row: where it is in the arena
+        self._arena = Grown(np.int32, _GONE)
         self._used = 0
-        self._free: dict[int, list[Numbers]] = {}  # by size of the room: begins
+        self._free: dict[int, list[npt.NDArray[np.int32]]] = {}  # by number of the size: begins
+        self._left = 0  # places of the arena in free rooms
         self._rows = 0
 
     def __len__(self) -> int:
@@ -98,10 +103,10 @@ class MultiMap:
             at = np.flatnonzero(counts)
             for begin in range(0, len(at), ROWS_AT_ONCE):
                 some = at[begin : begin + ROWS_AT_ONCE]
-                yield some, self._arena.take(self._begins.values.take(keys[some]))
+                yield some, self._at(self._begins.values.take(keys[some]))
             return
         for at, nth in pair_pieces(counts):
-            yield at, self._arena.take(self._begins.values.take(keys[at]) + nth)
+            yield at, self._at(self._begins.values.take(keys[at]) + nth)
 
     def add(self, keys: Numbers, rows: Numbers) -> None:
         """Adds rows that are not there."""
@@ -113,8 +118,8 @@ class MultiMap:
         order, distinct, firsts, added = by_key(keys)
         before = self._counts.values.take(distinct)
         after = before + added
-        rooms = self._rooms.values.take(distinct).astype(np.int64)
-        is_full = after > np.where(rooms < 0, 0, 1 << np.maximum(rooms, 0))
+        rooms = self._rooms.values.take(distinct)
+        is_full = after > np.where(rooms < 0, 0, _SIZES.take(np.maximum(rooms, 0)))
         if is_full.any():
             self._move(distinct[is_full], after[is_full])
         nth = np.arange(len(keys)) - np.repeat(firsts - before, added)
@@ -130,13 +135,13 @@ class MultiMap:
             return
         order, distinct, firsts, removed = by_key(keys)
         holes = self._places.values.take(rows[order])
-        self._arena[holes] = _GONE
+        self._arena.values[holes] = _GONE
         self._places.values[rows] = _GONE
         after = self._counts.values.take(distinct) - removed
         ends = self._begins.values.take(distinct) + after
         nth = np.arange(len(keys)) - np.repeat(firsts, removed)
         ends_of_rows = np.repeat(ends, removed)
-        last = self._arena.take(ends_of_rows + nth)
+        last = self._at(ends_of_rows + nth)
         # of each key there are as many rows to keep behind the end as holes before it
         self._put(holes[holes < ends_of_rows], last[last != _GONE])
         self._counts.values[distinct] = after
@@ -148,23 +153,35 @@ class MultiMap:
 
     # -- the arena ---------------------------------------------------------------------------------
 
+    def _at(self, places: Numbers) -> Numbers:
+        """The rows at these places."""
+        return self._arena.values.take(places).astype(np.int64)
+
     def _put(self, places: Numbers, rows: Numbers) -> None:
         if len(rows):
-            self._arena[places] = rows
+            self._arena.values[places] = rows
             self._places.reach(int(rows.max()) + 1)[rows] = places
 
     def _move(self, keys: Numbers, counts: npt.NDArray[Any]) -> None:
         """Gives these keys room for so many rows, and takes those along that they have."""
-        rooms = np.ceil(np.log2(counts)).astype(np.int8)
+        rooms = np.searchsorted(_SIZES, counts).astype(np.int8)
+        needed = self._used + int(_SIZES[rooms].sum())
+        if needed > len(self._arena.values) and 4 * self._left > self._used:
+            self._lay_anew()
         begins = np.empty(len(keys), np.int64)
         for room in np.unique(rooms).tolist():
             chosen = np.flatnonzero(rooms == room)
             begins[chosen] = self._allocated(room, len(chosen))
         self._leave(keys)
-        at, nth = _expanded(self._counts.values.take(keys))
-        self._put(begins[at] + nth, self._arena.take(self._begins.values.take(keys)[at] + nth))
-        self._begins.values[keys] = begins
+        self._take_along(keys, begins, self._arena)
         self._rooms.values[keys] = rooms
+
+    def _take_along(self, keys: Numbers, begins: Numbers, arena: Grown) -> None:
+        """The rows of these keys, which lie in an arena, begin here from now on."""
+        at, nth = _expanded(self._counts.values.take(keys))
+        rows = arena.values.take(self._begins.values.take(keys)[at] + nth)
+        self._put(begins[at] + nth, rows)
+        self._begins.values[keys] = begins
 
     def _leave(self, keys: Numbers) -> None:
         """The rooms of these keys are free for others."""
@@ -172,10 +189,12 @@ class MultiMap:
         for room in np.unique(rooms[rooms >= 0]).tolist():
             begins = self._begins.values.take(keys[rooms == room])
             self._free.setdefault(room, []).append(begins)
+            self._left += len(begins) * int(_SIZES[room])
 
     def _allocated(self, room: int, count: int) -> Numbers:
         """Begins of so many rooms of this size."""
-        found: list[Numbers] = []
+        size = int(_SIZES[room])
+        found: list[npt.NDArray[Any]] = []
         free = self._free.get(room, [])
         while free and count:
             last = free.pop()
@@ -184,22 +203,31 @@ class MultiMap:
                 last = last[:count]
             found.append(last)
             count -= len(last)
-        size = 1 << room
+            self._left -= len(last) * size
         end = self._used + count * size
-        if end > len(self._arena):
-            grown = np.full(max(end, 2 * len(self._arena)), _GONE, np.int64)
-            grown[: self._used] = self._arena[: self._used]
-            self._arena = grown
+        self._arena.reach(end)
         found.append(np.arange(self._used, end, size))
         self._used = end
         return np.concatenate(found)
+
+    def _lay_anew(self) -> None:
+        """Moves all rows into an arena without free rooms."""
+        old, self._arena = self._arena, Grown(np.int32, _GONE)
+        self._free, self._left, self._used = {}, 0, 0
+        self._arena.reach(int(_SIZES[self._rooms.values[self._rooms.values >= 0]].sum()))
+        for begin in range(0, len(self._rooms.values), _MOVED_AT_ONCE):
+            rooms = self._rooms.values[begin : begin + _MOVED_AT_ONCE]
+            keys = np.flatnonzero(rooms >= 0)
+            ends = self._used + np.cumsum(_SIZES[rooms[keys]])
+            self._take_along(begin + keys, ends - _SIZES[rooms[keys]], old)
+            self._used = int(ends[-1]) if len(ends) else self._used
 
 
 class SingleRows:
     """At most one row for each key; one that comes takes the place of the one before."""
 
     def __init__(self) -> None:
-        self._row_of = Grown(np.int64, _GONE)
+        self._row_of = Grown(np.int32, _GONE)
         self._rows = 0
 
     def __len__(self) -> int:
@@ -209,9 +237,10 @@ class SingleRows:
         """The row of each of these keys, -1 if it has none."""
         known = self._row_of.values
         if not len(keys) or (int(keys.min()) >= 0 and int(keys.max()) < len(known)):
-            return known.take(keys)
+            return known.take(keys).astype(np.int64)
         is_known = (keys >= 0) & (keys < len(known))
-        return np.where(is_known, known.take(np.where(is_known, keys, 0)), _GONE)
+        rows = known.take(np.where(is_known, keys, 0))
+        return np.where(is_known, rows, np.int64(_GONE))
 
     def counts(self, keys: Numbers) -> Any:
         """How many rows these keys have."""

@@ -25,7 +25,7 @@ class Chunk:
 
     start: int  # the address of the first row
     data: pa.RecordBatch
-    numbers: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int32]
     alive: npt.NDArray[np.bool_]
     gone: int = 0
     is_mapped: bool = False
@@ -39,7 +39,7 @@ class Chunk:
         size: int = self.data.nbytes
         return size
 
-    def rest(self) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
+    def rest(self) -> tuple[pa.RecordBatch, npt.NDArray[np.int32]]:
         """The rows that are there, and their numbers."""
         if not self.gone:
             return self.data, self.numbers

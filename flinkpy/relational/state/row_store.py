@@ -8,7 +8,8 @@ written anew. A chunk is a record batch wherever its memory lies, also in a mapp
 decides which chunks do.
 
 A row has an address too: that of its chunk and its place in there. Addresses ascend from chunk to
-chunk, so merging two chunks that stand side by side changes none."""
+chunk, so merging two chunks that stand side by side changes none. Numbers and addresses are kept in
+32 bits; addresses begin anew when these are used up."""
 
 from __future__ import annotations
 
@@ -20,12 +21,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.relational.relational_operator import empty_batch, one_record_batch, with_schema
 from flinkpy.relational.state.row_memory import Chunk, RowMemory, filtered, taken
 
 _LARGEST = 1 << 20  # rows of a chunk: merging or writing it anew takes some milliseconds
 _NOWHERE = -1
+_END = (1 << 31) - 1  # of addresses
+_MOST = 1 << 30  # rows: with those that are gone, and still lie there, addresses suffice
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,9 @@ class FrozenRows:
     """The rows that were there at some moment, whatever happened since: chunks, and which of their
     rows (None: all), each with the numbers of these rows."""
 
-    parts: Sequence[tuple[pa.RecordBatch, Any, npt.NDArray[np.int64]]]
+    parts: Sequence[tuple[pa.RecordBatch, Any, npt.NDArray[np.int32]]]
 
-    def batches(self) -> list[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
+    def batches(self) -> list[tuple[pa.RecordBatch, npt.NDArray[np.int32]]]:
         """The rows and their numbers."""
         return [
             (data, numbers) if alive is None else (filtered(data, alive), numbers[alive])
@@ -61,8 +65,8 @@ class RowStore:
         self._memory = memory or RowMemory()
         self._memory.watch(self._chunks)
         self._starts = np.empty(0, np.int64)
-        self._addresses = Grown(np.int64, _NOWHERE)  # by number
-        self._unused: list[npt.NDArray[np.int64]] = []  # numbers of rows that are gone
+        self._addresses = Grown(np.int32, _NOWHERE)  # by number
+        self._unused: list[npt.NDArray[np.int32]] = []  # numbers of rows that are gone
         self._rows = 0
         self.size = 0
         """Every number is below."""
@@ -74,19 +78,21 @@ class RowStore:
         """Adds rows, and gives their numbers."""
         numbers = self._given(data.num_rows)
         self._rows += data.num_rows
-        self._lay(numbers, data)
+        self._lay(numbers.astype(np.int32), data)
         return numbers
 
     def replace(self, rows: npt.NDArray[np.int64], data: pa.RecordBatch) -> None:
         """Other rows get the numbers of these, which must be there, and be named once."""
         self._leave(rows)
-        self._lay(np.array(rows), data)
+        self._lay(rows.astype(np.int32), data)
 
-    def _lay(self, numbers: npt.NDArray[np.int64], data: pa.RecordBatch) -> None:
+    def _lay(self, numbers: npt.NDArray[np.int32], data: pa.RecordBatch) -> None:
         data, count = with_schema(data, self.schema), len(numbers)
         if not count:
             return
         start = self._chunks[-1].start + len(self._chunks[-1]) if self._chunks else 0
+        if start + count > _END:
+            start = self._begin_addresses_anew()
         addresses = self._addresses.reach(self.size)
         addresses[numbers] = np.arange(start, start + count)
         self._chunks.append(Chunk(start, data, numbers, np.ones(count, np.bool_)))
@@ -125,7 +131,7 @@ class RowStore:
             return
         self._leave(rows)
         self._addresses.values[rows] = _NOWHERE
-        self._unused.append(np.array(rows))
+        self._unused.append(rows.astype(np.int32))
         self._rows -= len(rows)
 
     def _leave(self, rows: npt.NDArray[np.int64]) -> None:
@@ -192,9 +198,19 @@ class RowStore:
         self._starts = np.array([each.start for each in self._chunks], np.int64)
         self._memory.relieve()
 
+    def _begin_addresses_anew(self) -> int:
+        """Leaves out the addresses that no chunk has; gives the first one behind those that do."""
+        start = 0
+        for chunk in self._chunks:
+            chunk.start = start
+            alive = np.flatnonzero(chunk.alive)
+            self._addresses.values[chunk.numbers[alive]] = start + alive
+            start += len(chunk)
+        return start
+
     def _given(self, count: int) -> npt.NDArray[np.int64]:
         """Numbers for new rows."""
-        given: list[npt.NDArray[np.int64]] = []
+        given: list[npt.NDArray[Any]] = []
         while self._unused and count:
             last = self._unused.pop()
             if len(last) > count:
@@ -202,6 +218,11 @@ class RowStore:
                 last = last[:count]
             given.append(last)
             count -= len(last)
+        if self.size + count > _MOST:
+            raise ProgramError(
+                f"an operator keeps more than {_MOST:,} rows in one subtask: raise the "
+                "parallelism, or let rows be forgotten (table.exec.state.ttl)"
+            )
         given.append(np.arange(self.size, self.size + count))
         self.size += count
         return np.concatenate(given)
