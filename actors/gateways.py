@@ -64,6 +64,15 @@ class JobOverview:
 
 
 @dataclass(frozen=True)
+class OperatorDetails:
+    """What one operator of a vertex counts beside all records, summed over its subtasks: its state,
+    and rows that change, by the names of the table of metrics."""
+
+    name: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class VertexDetails:
     """One vertex of a running or ended job, summed over its subtasks, as of ``counted_ms`` on the
     JobMaster's clock (0: not yet counted).
@@ -82,6 +91,7 @@ class VertexDetails:
     back_pressured_ms_per_second: int = 0
     idle_ms_per_second: int = 0
     inputs: tuple[InputInfo, ...] = ()
+    operators: tuple[OperatorDetails, ...] = ()
 
 
 @dataclass(frozen=True)

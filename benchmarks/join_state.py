@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.harness import Comparison, quick
-from benchmarks.regular_joins import memory_beside, rows_of
+from benchmarks.regular_joins import rows_of
 from benchmarks.state_memory import resident
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import ColumnBatch
@@ -26,6 +26,7 @@ from flinkpy.core.options.state import COLUMNS_MEMORY
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
 from flinkpy.relational.joins.regular_join import RegularJoinOperator
+from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.sql.rex.relational_terms import JoinKind
 from tests.operators.harness import ChainHarness, linear
 
@@ -95,11 +96,12 @@ def measure(rows: int, rows_of_key: int, memory: int | None) -> dict[str, float]
     pa.default_memory_pool().release_unused()
     kept = side.operator.entries_held()
     data = pa.total_allocated_bytes() - arrow
+    beside = held_bytes(side.operator._kept, side.operator._index, with_data=False)
     found = {
         "rows": kept,
         "rows_a_second": kept / filled,
         "rows_a_second_of_wall": kept / wall,
-        "arrays": memory_beside(side.operator) / kept,
+        "arrays": beside / kept,
         "data": data / kept,
         "resident_beside_data": (resident() - before - data) / kept,
     }

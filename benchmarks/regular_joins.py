@@ -19,6 +19,7 @@ from flinkpy.core.elements import ColumnBatch
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
 from flinkpy.relational.joins.regular_join import RegularJoinOperator
+from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.sql.rex.relational_terms import JoinKind
 from tests.operators.harness import ChainHarness, linear
 
@@ -107,33 +108,12 @@ def run(shape: Shape, size: int) -> str:
     seconds = time.process_time() - began
     rows = sum(map(len, lefts)) + sum(map(len, rights))
     data = pa.total_allocated_bytes() - allocated
-    beside = memory_beside(operator)
+    beside = held_bytes(operator._kept, operator._index, with_data=False)
     kept = operator.entries_held()
     return (
         f"{shape}; batches of {size:,}: {rows / seconds / 1e6:.2f} M rows/s, {results:,} results, "
         f"{data / kept:.0f} B of data and {beside / kept:.0f} B beside it a row"
     )
-
-
-def memory_beside(root: object) -> int:
-    """The bytes of all arrays of numbers that an operator holds."""
-    seen: set[int] = set()
-
-    def size(value: Any) -> int:
-        if id(value) in seen:
-            return 0
-        seen.add(id(value))
-        if isinstance(value, np.ndarray):
-            return size(value.base) if isinstance(value.base, np.ndarray) else value.nbytes
-        if isinstance(value, dict):
-            return sum(map(size, value.values()))
-        if isinstance(value, (list, tuple)):
-            return sum(map(size, value))
-        if type(value).__module__.startswith(("flinkpy.relational", "flinkpy.operators.columnar")):
-            return sum(map(size, vars(value).values()))
-        return 0
-
-    return sum(size(getattr(root, name)) for name in ("_kept", "_index"))
 
 
 def main() -> list[Comparison]:

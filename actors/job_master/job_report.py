@@ -24,7 +24,7 @@ from flinkpy.actors.gateways import (
     VertexDetails,
 )
 from flinkpy.actors.job_master.graph_report import GraphReport, inputs_of, wall_ms
-from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics
+from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics, operator_details
 from flinkpy.actors.job_store import ArchivedJob
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId
@@ -278,6 +278,7 @@ def _vertex_details(
         back_pressured,
         idle,
         inputs,
+        tuple(operator_details(counted)),
     )
 
 

@@ -3,14 +3,21 @@ latest attempt."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from flinkpy.actors.execution_graph_info import TimeShares
+from flinkpy.actors.gateways import OperatorDetails
+from flinkpy.core.ids import OperatorId
 from flinkpy.graph.deployment import TaskMetrics
+from flinkpy.metrics.definitions import ENTRIES, OF_CHANGES, STATE_BYTES
 from flinkpy.metrics.live import opened
 from flinkpy.metrics.readings import TaskReading, without_rates
 from flinkpy.metrics.shown_accumulators import Shown, shown
+
+_RECORDS = {"numRecordsIn", "numRecordsOut"}
+_TOLD = {ENTRIES, STATE_BYTES, *OF_CHANGES, *_RECORDS}
 
 
 class SubtaskMetrics:
@@ -108,3 +115,19 @@ def _shares(before: TaskMetrics, latest: TaskMetrics, elapsed_ms: int) -> TimeSh
         share(before.back_pressured_ms, latest.back_pressured_ms),
         share(before.idle_ms, latest.idle_ms),
     )
+
+
+def operator_details(counted: Iterable[TaskMetrics]) -> Iterator[OperatorDetails]:
+    """The operators that have state, or rows that change, in the order of their chain; summed over
+    the subtasks of the vertex."""
+    names: dict[OperatorId, str] = {}
+    sums: dict[OperatorId, dict[str, float]] = {}
+    for metrics in counted:
+        for operator in () if metrics.reading is None else metrics.reading.operators:
+            names[operator.operator_id] = operator.name
+            told = sums.setdefault(operator.operator_id, {})
+            for name in _TOLD & operator.values.keys():
+                told[name] = told.get(name, 0) + operator.values[name]
+    for operator_id, values in sums.items():
+        if values.keys() > _RECORDS:
+            yield OperatorDetails(names[operator_id], values)

@@ -59,10 +59,16 @@ _PYTHON = (  # of each process, where Flink has Status.JVM
 
 
 ENTRIES = "numKeyValueStateEntries"
+STATE_BYTES = "stateBytes"
 _KINDS = {
     "UpdateBefore": "those before an update (-U)",
     "UpdateAfter": "those after an update (+U)",
     "Delete": "those that are deleted (-D)",
+}
+OF_CHANGES = {  # metrics of rows that are no inserts: the kind of row
+    f"num{kind}Records{way}": rows.rpartition("(")[2].rstrip(")")
+    for way in ("In", "Out")
+    for kind, rows in _KINDS.items()
 }
 ROCKSDB = {  # names of RocksDB's properties
     "rocksdb.estimate-num-keys": (
@@ -361,6 +367,14 @@ DEFINITIONS: tuple[Definition, ...] = (
             (
                 "Of keyed state in memory: keys, those of each state and of each open window; for "
                 "joins of windows, records."
+            ),
+        ),
+        (
+            STATE_BYTES,
+            _G,
+            (
+                "Of joins, groups, top-n and sinks of tables in STREAMING: bytes of the rows that "
+                "they keep, in memory and in mapped files, and of what finds them."
             ),
         ),
         *((name, _G, f"Of keyed state in RocksDB: {meaning}") for name, meaning in ROCKSDB.items()),

@@ -11,7 +11,7 @@ from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.metrics.definitions import ENTRIES
+from flinkpy.metrics.definitions import ENTRIES, STATE_BYTES
 from flinkpy.operators.base import BatchForm, StreamOperator, Work
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.function_contexts.checkpointed import CheckpointedFunction
@@ -77,9 +77,18 @@ class KeyedStateOperator(StreamOperator):
         leaves it all to the backend."""
         return None
 
+    def bytes_held(self) -> int | None:
+        """How many bytes these take; None if that is not known."""
+        return None
+
     def measures(self, now_ms: int) -> dict[str, float]:
-        told, held = {**super().measures(now_ms), **self.backend.measures()}, self.entries_held()
-        return told if held is None else {**told, ENTRIES: told.get(ENTRIES, 0) + held}
+        told = {**super().measures(now_ms), **self.backend.measures()}
+        entries, size = self.entries_held(), self.bytes_held()
+        if entries is not None:
+            told[ENTRIES] = told.get(ENTRIES, 0) + entries
+        if size is not None:
+            told[STATE_BYTES] = size
+        return told
 
     def close(self) -> None:
         if self._has_backend:

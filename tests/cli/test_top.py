@@ -7,13 +7,23 @@ from typing import Any
 
 import pytest
 
-from flinkpy.actors.gateways import ClusterOverview, JobDetails, JobOverview, VertexDetails
+from flinkpy.actors.gateways import (
+    ClusterOverview,
+    JobDetails,
+    JobOverview,
+    OperatorDetails,
+    VertexDetails,
+)
+from flinkpy.actors.job_master.subtask_metrics import operator_details
 from flinkpy.cli.shown.top import picture, pictures
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.display.job_picture import JobPicture
 from flinkpy.cluster.embedded import embedded_client, stop_embedded
-from flinkpy.core.ids import JobId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.graph.deployment import TaskMetrics
+from flinkpy.metrics.definitions import ENTRIES, STATE_BYTES
+from flinkpy.metrics.readings import OperatorReading, TaskReading
 from tests.waiting import eventually
 from tests.web.rest import held_job
 
@@ -65,6 +75,45 @@ def test_the_busiest_vertex_comes_first_whichever_job_it_is_of() -> None:
         "busy",
     ]
     assert {row.index(" % ") for row in rows} == {rows[0].index(" % ")}
+
+
+def test_below_a_vertex_stand_its_operators_that_have_state_or_rows_that_change() -> None:
+    changes = {"numUpdateBeforeRecordsOut": 2, "numUpdateAfterRecordsOut": 2}
+    groups = OperatorDetails(
+        "GroupAggregate",
+        {"numRecordsIn": 9, "numRecordsOut": 7, ENTRIES: 3, STATE_BYTES: 480, **changes},
+    )
+    vertex = VertexDetails("v", "Calc -> GroupAggregate", 1, {RUNNING: 1}, operators=(groups,))
+    *_, row, line = picture(CLUSTER, [job("a", vertex)], 0)
+    assert row.endswith("Calc -> GroupAggregate")
+    assert line.strip() == (
+        "GroupAggregate: state of 3 entries, 480 B; in +I 9; out +I 3, -U 2, +U 2"
+    )
+
+
+def test_what_operators_count_is_summed_over_the_subtasks_of_their_vertex() -> None:
+    def counted(index: int, **values: float) -> TaskMetrics:
+        attempt = ExecutionAttemptId(JobId("j"), JobVertexId("v"), index, 0)
+        every = {"numRecordsIn": 2.0, "numRecordsOut": 1.0}
+        operators = (
+            OperatorReading(OperatorId("calc"), "Calc", every),
+            OperatorReading(OperatorId("join"), "Join", {**every, "watermarkLatency": 3, **values}),
+        )
+        return TaskMetrics(attempt, reading=TaskReading(attempt, "job", "v", {}, operators))
+
+    first = counted(0, numDeleteRecordsIn=1, **{ENTRIES: 5, STATE_BYTES: 100})
+    none_yet = TaskMetrics(ExecutionAttemptId(JobId("j"), JobVertexId("v"), 2, 0))
+    [join] = operator_details([first, counted(1, **{ENTRIES: 7, STATE_BYTES: 20}), none_yet])
+    assert join == OperatorDetails(
+        "Join",
+        {
+            "numRecordsIn": 4,
+            "numRecordsOut": 2,
+            "numDeleteRecordsIn": 1,
+            ENTRIES: 12,
+            STATE_BYTES: 120,
+        },
+    )
 
 
 def test_without_jobs_there_is_the_cluster() -> None:

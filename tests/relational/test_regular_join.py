@@ -21,6 +21,7 @@ from flinkpy.common.types import RowKind
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.core.options.state import COLUMNS_MEMORY
+from flinkpy.metrics.definitions import ENTRIES, STATE_BYTES
 from flinkpy.relational.joins import regular_join
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
@@ -345,6 +346,20 @@ def test_a_row_of_not_in_may_get_another_key() -> None:
     of.push_changes(1, [(RowKind.UPDATE_BEFORE, (1.0, 0, 0)), (RowKind.UPDATE_AFTER, (2.0, 0, 0))])
     found = of.push_changes(0, [(RowKind.INSERT, (key, int(key), 0)) for key in (1.0, 2.0)])
     assert found == [(RowKind.INSERT, (1.0, 1, 0))]
+
+
+@pytest.mark.parametrize("memory", [None, "0 b"])
+def test_a_join_tells_how_large_its_state_is(memory: str | None) -> None:
+    of = SubtasksOfChanges(
+        operator_for(JoinKind.LEFT, [LAYOUTS["any rows"]] * 2), configuration=in_memory(memory)
+    )
+    [operator] = of.operators
+    empty = operator.measures(0)
+    for side in (0, 1):
+        of.push_changes(side, [(RowKind.INSERT, (1.0, at, at)) for at in range(500)])
+    told = operator.measures(0)
+    assert told[ENTRIES] == empty[ENTRIES] + 1000
+    assert told[STATE_BYTES] >= empty[STATE_BYTES] + 1000 * 3 * 8
 
 
 @pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.FULL, JoinKind.ANTI])

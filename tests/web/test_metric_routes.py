@@ -28,6 +28,7 @@ OF_ROWS_THAT_CHANGE = {
     for kind in ("UpdateBefore", "UpdateAfter", "Delete")
     for way in ("In", "Out")
 }
+OF_TABLES = {"stateBytes"}
 OF_PATTERNS = {"patternMatchedTimes", "numPartialMatches", "maxPartialMatchesOfKey"}
 
 REACHED = 18_999  # the watermark behind 20 records
@@ -285,6 +286,7 @@ def test_prometheus_finds_the_names_and_labels_of_flink(
                 *ROCKSDB,
                 *OF_ROWS_THAT_CHANGE,
                 *OF_PATTERNS,
+                *OF_TABLES,
             }
             assert definition.kind is Kind.HISTOGRAM or name in others, full
     [seen] = families["flink_taskmanager_job_task_operator_seen"]

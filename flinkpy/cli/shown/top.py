@@ -17,6 +17,7 @@ from flinkpy.cli.running_session import reach_session
 from flinkpy.cli.tell import tell
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
+from flinkpy.cluster.display.operator_lines import operator_lines
 from flinkpy.cluster.display.vertex_rates import human
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.ids import JobId
@@ -64,7 +65,8 @@ def pictures(session: ClusterClient) -> Iterator[list[str]]:
 
 def picture(cluster: ClusterOverview, jobs: Sequence[JobPicture], now_ms: int) -> list[str]:
     """A line for the cluster, and a table of all vertices, the busiest first. The shares of time
-    are each those of the subtask with the most."""
+    are each those of the subtask with the most. Below a vertex stand its operators that have state,
+    or rows that change."""
     at = datetime.fromtimestamp(now_ms / 1000).strftime("%H:%M:%S")
     head = (
         f"{at}  {cluster.task_executors} TaskExecutors, {cluster.slots_free} of "
@@ -79,20 +81,21 @@ def picture(cluster: ClusterOverview, jobs: Sequence[JobPicture], now_ms: int) -
     )
     rows = [HEADING, *(_row(vertex, job) for vertex, job in vertices)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADING))]
-    return [
-        head,
-        "",
-        *(
-            "  ".join(
-                [
-                    *(text.rjust(width) for text, width in zip(row[:5], widths)),
-                    *(text.ljust(width) for text, width in zip(row[5:7], widths[5:])),
-                    row[7],
-                ]
-            )
-            for row in rows
-        ),
+    lines = [
+        "  ".join(
+            [
+                *(text.rjust(width) for text, width in zip(row[:5], widths)),
+                *(text.ljust(width) for text, width in zip(row[5:7], widths[5:])),
+                row[7],
+            ]
+        )
+        for row in rows
     ]
+    indent = " " * (sum(widths[:5]) + 2 * 5)
+    shown = [head, "", lines[0]]
+    for line, (vertex, _) in zip(lines[1:], vertices):
+        shown += [line, *(indent + each for each in operator_lines(vertex))]
+    return shown
 
 
 def _row(vertex: VertexDetails, job: JobPicture) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from flinkpy.relational.groups.changed_results import ChangedResults
 from flinkpy.relational.groups.changing_calls import BatchOfGroups, ChangingCalls, HasEntries
 from flinkpy.relational.relational_operator import RelationalOperator
 from flinkpy.relational.state.expiry_of_numbers import Expiry
+from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.key_numbers import KeyNumbers
 from flinkpy.relational.state.rows_by_group import rows_by_group
 from flinkpy.sql.rex.rex_nodes import AggregateCall
@@ -190,6 +191,9 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
 
     def entries_held(self) -> int:
         return len(self._groups)
+
+    def bytes_held(self) -> int:
+        return held_bytes(self._groups, self._rows, self._expiry, self._calls)
 
     def _columns_of_groups(self) -> pa.Schema:
         fields = list(self._key_schema)

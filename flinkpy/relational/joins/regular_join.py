@@ -28,6 +28,7 @@ from flinkpy.relational.joins.kept_rows import JoinInput, KeptRows, kept_rows
 from flinkpy.relational.joins.row_changes import DELETE, INSERT, UPDATE_BEFORE, RowChanges
 from flinkpy.relational.joins.unending_join import UnendingJoin
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, empty_batch, with_schema
+from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.multi_map import Numbers, by_key
 from flinkpy.relational.state.row_memory import RowMemory, taken
 from flinkpy.relational.state.row_store import RowStore
@@ -146,6 +147,9 @@ class RegularJoinOperator(UnendingJoin):
 
     def entries_held(self) -> int:
         return sum(map(len, self._kept))
+
+    def bytes_held(self) -> int:
+        return held_bytes(self._kept, self._index)
 
     def _now(self) -> int:
         if any(each.ttl_ms for each in self.inputs):

@@ -33,6 +33,7 @@ from flinkpy.relational.ranks.ranked_changes import RankedChange, Ranks
 from flinkpy.relational.ranks.sort_keys import SortKeys
 from flinkpy.relational.ranks.upsert_numbers import UpsertNumbers
 from flinkpy.relational.relational_operator import RelationalOperator, empty_batch, with_schema
+from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.ordered_rows import OrderedRows
 from flinkpy.relational.state.taken_back import contents, taken_back
 from flinkpy.sql.physical.physical_nodes import RankStrategy
@@ -120,6 +121,9 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
 
     def entries_held(self) -> int:
         return len(self._kept)
+
+    def bytes_held(self) -> int:
+        return held_bytes(self._kept)
 
     def process_batch(self, batch: Any) -> None:
         batch = columns(batch, self.context, self.takes_changes)

@@ -17,6 +17,7 @@ from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.relational.changed_rows import changed_pieces
 from flinkpy.relational.relational_operator import RelationalOperator, with_schema
+from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.rows_by_key import RowsByKey
 
 ROW = "row"
@@ -56,6 +57,9 @@ class KeepsLastRows(KeyedStateOperator, RelationalOperator):
 
     def entries_held(self) -> int:
         return len(self._kept)
+
+    def bytes_held(self) -> int:
+        return held_bytes(self._kept)
 
     def process_batch(self, batch: Any) -> None:
         batch = columns(batch, self.context, self.takes_changes)

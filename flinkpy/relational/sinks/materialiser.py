@@ -17,6 +17,7 @@ from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.relational.changed_rows import AFTER, DELETE, INSERT, are_added, changed_pieces
 from flinkpy.relational.relational_operator import RelationalOperator, one_record_batch, with_schema
+from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.ordered_rows import OrderedRows
 from flinkpy.relational.state.taken_back import contents, taken_back
 
@@ -48,6 +49,9 @@ class MaterialiserOperator(KeyedStateOperator, RelationalOperator):
 
     def entries_held(self) -> int:
         return len(self._rows)
+
+    def bytes_held(self) -> int:
+        return held_bytes(self._rows)
 
     def process_batch(self, batch: Any) -> None:
         batch = columns(batch, self.context, self.takes_changes)

@@ -232,6 +232,17 @@ FLAMES = {
         ],
     },
 }
+OF_OPERATORS = [  # the page takes the names, then the sums
+    {"id": f"Join.{name}", "sum": number}
+    for name, number in {
+        "numRecordsIn": 30,
+        "numRecordsOut": 20,
+        "numDeleteRecordsIn": 4,
+        "numUpdateAfterRecordsOut": 20,
+        "numKeyValueStateEntries": 26,
+        "stateBytes": 5 << 20,
+    }.items()
+]
 TASK_EXECUTOR = {
     "id": "worker-1",
     "path": "ray://worker-1",
@@ -297,6 +308,7 @@ class MadeUp:
                 {"id": f"{each}.currentInputWatermark", "value": str(START_MS + each * 5000)}
                 for each in range(2)
             ],
+            f"{here}/vertices/v0/subtasks/metrics": lambda: OF_OPERATORS,
             f"{here}/vertices/v0/accumulators": lambda: {
                 "id": "v0",
                 "user-accumulators": [{"name": "late", "type": "IntCounter", "value": "7"}],

@@ -18,6 +18,7 @@ VIEWS = [
     ("/jobs", "Slots in use"),
     (JOB, "operator 6"),
     (f"{JOB}/graph/v0", "Records per second"),
+    (f"{JOB}/graph/v0", "+I 26, -D 4"),
     (f"{JOB}/graph/v0/watermarks", "Behind the furthest"),
     (f"{JOB}/graph/v0/flamegraph", "Functions by their own time"),
     (f"{JOB}/graph/v0/accumulators", "IntCounter"),

@@ -10,6 +10,7 @@ import { BackPressure } from "./back_pressure.js";
 import { FlameGraph } from "./flame_graph.js";
 import { Metrics } from "./metrics.js";
 import { Subtasks } from "./subtasks.js";
+import { VertexOperators } from "./vertex_operators.js";
 import { VertexOverview } from "./vertex_overview.js";
 import { VertexTaskExecutors } from "./vertex_task_executors.js";
 import { Watermarks } from "./watermarks.js";
@@ -30,6 +31,6 @@ export function VertexPanel({ job, vertex, history, tab = "overview" }) {
       : tab === "flamegraph" ? html`<${FlameGraph} path=${path} parallelism=${vertex.parallelism} />`
       : tab === "metrics" ? html`<${Metrics} path=${path} />`
       : tab === "accumulators" ? html`<${Accumulators} path=${path} />`
-      : html`<${VertexOverview} vertex=${vertex} points=${history.points(vertex.id)} />`}
+      : html`<${VertexOverview} vertex=${vertex} points=${history.points(vertex.id)} /><${VertexOperators} path=${path} />`}
   </section>`;
 }
