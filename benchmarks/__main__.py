@@ -41,6 +41,7 @@ ALL = (
     "sql_kernels",
     "tpch",
     "nexmark_sql",
+    "against_flink_sql",
     "changing_ranks",
     "group_aggregates",
     "aggregate_latency",

@@ -28,14 +28,14 @@ ROWS_AT_ONCE = 8_192
 CLOCK = 12  # the query by the machine's clock: its windows close with the clock
 
 
-def events() -> dict[str, Any]:
-    """The three kinds of events as Arrow tables."""
+def events(count: int) -> dict[str, Any]:
+    """So many events of three kinds, as an Arrow table for each."""
     import pyarrow as pa
 
     from flinkpy.connectors.memory.nexmark import NexmarkGenerator
     from flinkpy.table.factories.nexmark_tables import COLUMNS, NexmarkColumns
 
-    generator = NexmarkGenerator(events=20_000 if quick() else 400_000)
+    generator = NexmarkGenerator(events=count)
     found = {}
     for kind in KINDS:
         schema = pa.schema([(name, _type_of(name)) for name in COLUMNS[kind]])
@@ -165,7 +165,7 @@ def planning_ms() -> list[tuple[int, float]]:
 
 
 def main() -> list[Comparison]:
-    tables = events()
+    tables = events(20_000 if quick() else 400_000)
     rounds = 1 if quick() else 3
     results = []
     for number in APPENDED:
