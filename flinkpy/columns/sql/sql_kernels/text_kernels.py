@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
+from flinkpy.columns.sql.sql_kernels.regex_kernels import REGEX_KERNELS
 from flinkpy.columns.sql.sql_meanings.texts.encoding_meanings import ENCODING_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.format_meanings import FORMAT_MEANINGS
 from flinkpy.columns.sql.sql_meanings.texts.hash_meanings import HASH_MEANINGS
@@ -101,6 +102,7 @@ _BY_VALUE = (
 
 TEXT_KERNELS: dict[str, KernelOf] = {
     **{name: by_value(name) for meanings in _BY_VALUE for name in meanings},
+    **REGEX_KERNELS,
     "CONCAT": _concat,
     "SPLIT_INDEX": _split_index,
     "TRIM": _trim("TRIM", "BOTH"),
