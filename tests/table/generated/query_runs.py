@@ -42,6 +42,7 @@ class Way:
     two_phases: bool = True
     all_rules: bool = True
     changes: bool = False  # rows come, change and go before the tables have those of the case
+    mapped: bool = False  # the rows that operators keep lie in files
 
 
 PLAIN = Way("BATCH")
@@ -50,19 +51,39 @@ WAYS = (
     Way("BATCH of 3 subtasks without rules", True, 3, 3, all_rules=False),
     Way("STREAMING", False),
     Way("STREAMING of 3 subtasks, row by row, in one phase", False, 3, 1, two_phases=False),
-    Way("STREAMING of tables that change", False, changes=True),
-    Way("STREAMING of tables that change, 3 subtasks, in batches of 3", False, 3, 3, changes=True),
+)
+CHANGING_WAYS = tuple(
+    Way(
+        f"STREAMING of tables that change, {parallelism} subtasks, batches of {rows}, {memory}",
+        False,
+        parallelism,
+        rows,
+        changes=True,
+        mapped=memory == "mapped",
+    )
+    for parallelism in (1, 3)
+    for rows in (1, 7, 8192)
+    for memory in ("in memory", "mapped")
 )
 
 
+def ways_of(case: Case) -> tuple[Way, ...]:
+    """All ways, with two of the many in which tables change, of both parallelisms."""
+    random = Random(case.text)
+    half = len(CHANGING_WAYS) // 2
+    return (*WAYS, random.choice(CHANGING_WAYS[:half]), random.choice(CHANGING_WAYS[half:]))
+
+
 @cache
-def _environment(way: Way) -> TableEnvironment:
+def environment_of(way: Way) -> TableEnvironment:
     settings = EnvironmentSettings
     made = settings.in_batch_mode() if way.is_batch else settings.in_streaming_mode()
     environment = TableEnvironment.create(made)
     config = environment.get_config()
     config.set("parallelism.default", str(way.parallelism))
     config.set("client.progress", "false")
+    if way.mapped:
+        config.set("state.backend.columns.memory", "0")
     if not way.two_phases:
         config.set("table.optimizer.agg-phase-strategy", "ONE_PHASE")
     return environment
@@ -85,15 +106,14 @@ def _switched(way: Way) -> Iterator[None]:
 
 def run(case: Case, way: Way) -> Rows | None:
     """The rows of the result; None if STREAMING cannot carry the query yet."""
-    environment = _environment(way)
+    environment = environment_of(way)
     try:
-        for name, columns in TABLES.items():
-            _declare(environment, name, columns, case.rows[name], way)
+        declare_tables(environment, case, way)
         with _switched(way):
             try:
                 result = environment.execute_sql(case.flink)
             except FlinkpyError as error:
-                if way.is_batch or not _is_refusal(error):
+                if way.is_batch or not is_refusal(error):
                     raise
                 return None
             with result.collect() as rows:
@@ -151,9 +171,15 @@ def _of_kind(values: tuple[Any, ...], *kinds: RowKind) -> list[Row]:
     return made
 
 
-def _is_refusal(error: FlinkpyError) -> bool:
+def is_refusal(error: FlinkpyError) -> bool:
     """Whether this is what STREAMING says of a query that it cannot carry."""
     return isinstance(error, SqlError) or "STREAMING yet" in str(error)
+
+
+def declare_tables(environment: TableEnvironment, case: Case, way: Way) -> None:
+    """The tables of the case, with its rows."""
+    for name, columns in TABLES.items():
+        _declare(environment, name, columns, case.rows[name], way)
 
 
 def _declare(

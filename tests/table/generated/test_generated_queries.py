@@ -5,13 +5,24 @@ says the same, where its dialect allows."""
 from __future__ import annotations
 
 from datetime import datetime
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.table.generated.drawn_queries import Case, drawn_case, either
-from tests.table.generated.query_runs import PLAIN, WAYS, Way, comparable, judged, run
+from tests.table.generated.query_runs import (
+    CHANGING_WAYS,
+    PLAIN,
+    WAYS,
+    Way,
+    comparable,
+    judged,
+    run,
+    ways_of,
+)
+from tests.table.generated.savepoint_runs import run_over_savepoint
 
 ROWS = [
     (1, 10, "a", 0.5, None, True),
@@ -63,7 +74,7 @@ KEPT = {
 def test_a_query_that_must_stay_right_gives_the_same_rows_in_every_way(query: str) -> None:
     carried = check(Case(query, {"t": ROWS, "u": [], "e": EVENTS}))
     if "window_start" in query:
-        assert {each for each in WAYS if not each.changes} < carried, "STREAMING refuses it"
+        assert {*WAYS} < carried, "STREAMING refuses it"
 
 
 def check(case: Case) -> set[Way]:
@@ -72,7 +83,7 @@ def check(case: Case) -> set[Way]:
     rows = run(case, PLAIN)
     assert rows is not None
     wanted = comparable(rows, case.ordered)
-    for way in WAYS:
+    for way in ways_of(case):
         found = run(case, way) if way.is_batch or case.streams else None
         if found is not None:
             carried.add(way)
@@ -90,3 +101,36 @@ def check(case: Case) -> set[Way]:
 @given(st.integers(0, 2**48))
 def test_a_drawn_query_gives_the_same_rows_in_every_way(seed: int) -> None:
     check(drawn_case(seed))
+
+
+@pytest.mark.wide
+@settings(max_examples=24)
+@given(st.integers(0, 2**48))
+def test_a_drawn_query_over_changes_goes_on_from_a_savepoint_with_another_parallelism(
+    seed: int,
+) -> None:
+    check_over_savepoint(seed)
+
+
+def check_over_savepoint(seed: int) -> bool:
+    """Whether the query could be run so."""
+    random = Random(seed)
+    case = drawn_case(seed)
+    half = len(CHANGING_WAYS) // 2
+    first, second = random.choice(CHANGING_WAYS[:half]), random.choice(CHANGING_WAYS[half:])
+    if random.random() < 0.5:
+        first, second = second, first
+    found = run_over_savepoint(case, first, second, random) if case.streams else None
+    if found is None:
+        return False
+    wanted = run(case, PLAIN)
+    assert wanted is not None
+    assert comparable(found, ordered=False) == comparable(wanted, ordered=False), (
+        f"{first.name}, then {second.name}: {case.flink}"
+    )
+    return True
+
+
+@pytest.mark.wide
+def test_many_drawn_queries_can_be_run_so() -> None:
+    assert sum(map(check_over_savepoint, range(8))) > 1

@@ -82,8 +82,8 @@ def _tables(env: StreamExecutionEnvironment) -> StreamTableEnvironment:
     """``bid`` with all kinds of changes, and ``auction``, whose rows replace others."""
     tables = StreamTableEnvironment.create(env)
     key = Schema.new_builder().primary_key("id").build()
-    bids = _changes(env, "bids", [list(_bids(number, 20)) for number in range(3)], _BID)
-    auctions = _changes(env, "auctions", [list(_auctions(20))], _AUCTION)
+    bids = _changes(env, "bids", [list(_bids(number, 14)) for number in range(2)], _BID)
+    auctions = _changes(env, "auctions", [list(_auctions(14))], _AUCTION)
     tables.create_temporary_view("bid", tables.from_changelog_stream(bids, key))
     tables.create_temporary_view(
         "auction", tables.from_changelog_stream(auctions, key, ChangelogMode.upsert())
