@@ -1,5 +1,5 @@
 """The time from ``python job.py`` to the first record on standard output: embedded, and on a
-running Ray cluster."""
+running Ray cluster; and the time of ``flinkpy sql`` with a query of one row."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ with counts.execute_and_collect() as results:
     for record in results:
         print(record, flush=True)
 """
-EMBEDDED_TARGET_MS, RAY_TARGET_MS = 600, 2500
+EMBEDDED_TARGET_MS, RAY_TARGET_MS, SQL_TARGET_MS = 600, 2500, 1000
 
 
-def first_line_ms(command: list[str], environment: dict[str, str]) -> float:
-    """Milliseconds from the start of the program to its first line."""
+def first_line_ms(
+    command: list[str], environment: dict[str, str], *, to_the_end: bool = False
+) -> float:
+    """Milliseconds from the start of the program to its first line, or to its end."""
     started = time.perf_counter()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, env={**os.environ, **environment}, text=True
@@ -43,6 +45,8 @@ def first_line_ms(command: list[str], environment: dict[str, str]) -> float:
         line = process.stdout.readline()
         elapsed = time.perf_counter() - started
         process.stdout.read()
+    if to_the_end:
+        elapsed = time.perf_counter() - started
     if process.returncode != 0 or not line:
         raise RuntimeError(f"{command} failed with {process.returncode}")
     return elapsed * 1000
@@ -71,7 +75,11 @@ def measure(
     for _ in range(rounds):
         ours.append(once())
         imports.append(first_line_ms(bare, {}))
-    median = statistics.median(ours)
+    return _compared(name, ours, imports, target_ms)
+
+
+def _compared(name: str, taken: list[float], imports: list[float], target_ms: float) -> Comparison:
+    median = statistics.median(taken)
     result = Comparison(
         name,
         "ms",
@@ -104,8 +112,22 @@ def main() -> list[Comparison]:
                 rounds,
             )
         ]
+        results.append(sql_of_one_row(rounds))
         results += on_ray(job, rounds)
     return results
+
+
+def sql_of_one_row(rounds: int) -> Comparison:
+    """The whole of ``flinkpy sql -e "SELECT 1"``, beside an interpreter that only imports
+    flinkpy.table."""
+    query = [sys.executable, "-m", "flinkpy", "sql", "-e", "SELECT 1"]
+    bare = [sys.executable, "-c", "import flinkpy.table; print('imported', flush=True)"]
+    first_line_ms(query, {})
+    taken, imports = [], []
+    for _ in range(rounds):
+        taken.append(first_line_ms(query, {}, to_the_end=True))
+        imports.append(first_line_ms(bare, {}))
+    return _compared('cold start, flinkpy sql -e "SELECT 1"', taken, imports, SQL_TARGET_MS)
 
 
 def end_session(environment: dict[str, str]) -> None:

@@ -15,6 +15,7 @@ from flinkpy.cli.arguments.parsing import CheckpointFirst, noted, refused
 from flinkpy.cli.arguments.program_options import chosen_program, claim_mode, program_options
 from flinkpy.cli.tell import tell
 from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.program.garbage import collect_rarely
 
 # arguments after the script belong to it
 _SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}
@@ -320,6 +321,7 @@ def sql(
     flinkpy sql -i tables.sql -f report.sql
     flinkpy sql -D execution.runtime-mode=STREAMING
     """
+    collect_rarely()
     from flinkpy.cli.sql_client.sql_command import run_sql
 
     sys.exit(

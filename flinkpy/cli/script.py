@@ -7,7 +7,6 @@ import importlib.util
 import os
 import runpy
 import sys
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +39,11 @@ def _check_text(path: Path) -> None:
     archives are some."""
     with open(path, "rb") as file:
         beginning = file.read(1 << 16)
-    if b"\0" in beginning and path.suffix != ".pyc" and not zipfile.is_zipfile(path):
+    if b"\0" not in beginning or path.suffix == ".pyc":
+        return
+    import zipfile
+
+    if not zipfile.is_zipfile(path):
         raise ProgramError(
             f"{path} is no Python program: it has bytes that no text has; name the Python "
             "file of the job"

@@ -9,7 +9,6 @@ import os
 import subprocess
 from collections.abc import Iterator
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 import flinkpy
@@ -50,6 +49,8 @@ def commit() -> str | None:
             )
         except (OSError, subprocess.CalledProcessError):
             return None
+    from importlib import metadata
+
     try:
         origin = json.loads(metadata.distribution("flinkpy").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):

@@ -6,11 +6,14 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from flinkpy.actors.gateways import JobDetails, VertexDetails
-from flinkpy.cluster.display.graph_drawing import Card, Load, draw, operators_of
 from flinkpy.cluster.display.vertex_rates import Rates, human
 from flinkpy.core.lifecycles import JOB, ExecutionState
+
+if TYPE_CHECKING:
+    from flinkpy.cluster.display.graph_drawing import Card
 
 NAME_WIDTH = 60
 _KINDS = (
@@ -62,6 +65,8 @@ class JobPicture:
 
     def html(self) -> str:
         """The picture as the job's graph, in HTML; all text is escaped."""
+        from flinkpy.cluster.display.graph_drawing import draw
+
         overview = self.details.overview
         title = (
             f"<b>{html.escape(overview.name)}</b> · {overview.state.value} · "
@@ -73,6 +78,8 @@ class JobPicture:
         )
 
     def _card(self, vertex: VertexDetails, numbers: Mapping[str, int]) -> Card:
+        from flinkpy.cluster.display.graph_drawing import Card, Load, operators_of
+
         rate_in, rate_out = self.rates[vertex.vertex_id]
         facts = (
             f"in {human(vertex.records_in)} · {human(rate_in)}/s",

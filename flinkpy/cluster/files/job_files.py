@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -77,6 +76,8 @@ def digest_of(path: Path) -> str:
 
 def packed(path: Path) -> Path:
     """A temporary tar archive of a folder; the caller deletes it."""
+    import tarfile
+
     handle, name = tempfile.mkstemp(prefix="flinkpy-registered-", suffix=".tar")
     os.close(handle)
     with tarfile.open(name, "w") as archive:

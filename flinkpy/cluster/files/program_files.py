@@ -11,15 +11,13 @@ import atexit
 import os
 import shutil
 import sys
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.files.unpacking import unpacked_safely
 from flinkpy.core.options.compatibility import (
     PYTHON_ARCHIVES,
     PYTHON_EXECUTABLE,
@@ -35,8 +33,6 @@ _LOG = engine_logger(__name__)
 ARCHIVES = "python.archives, add_python_archive()"
 REQUIREMENTS = "python.requirements, set_python_requirements()"
 EXECUTABLE_VARIABLE = "python"  # where Flink tells its functions which interpreter was chosen
-# In 3.10 and 3.11 only patch releases have it
-_SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 _told: set[str] = set()  # by this process
 _links: dict[
@@ -79,13 +75,15 @@ def stage_archive(folder: Path, entry: str) -> None:
         unzip(path, goal)
         return
     try:
-        shutil.unpack_archive(path, goal, **_SAFELY)
+        shutil.unpack_archive(path, goal, **unpacked_safely())
     except (shutil.ReadError, ValueError) as error:
         raise ConfigurationError(f"{ARCHIVES}: {path} cannot be unpacked: {error}") from None
 
 
 def unzip(path: Path, folder: Path) -> None:
     """Unpacks a zip. Raises ConfigurationError if it is none."""
+    import zipfile
+
     try:
         with zipfile.ZipFile(path) as archive:
             archive.extractall(folder)
@@ -188,6 +186,8 @@ def _check_requirements(requirements: str | None) -> None:
 def _unmet(lines: list[str]) -> Iterator[tuple[str, str | None]]:
     """The requirements that this process does not meet, each with the version that it has
     instead."""
+    from importlib import metadata
+
     from packaging.requirements import InvalidRequirement, Requirement
 
     for line in lines:

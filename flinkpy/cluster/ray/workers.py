@@ -62,6 +62,7 @@ from flinkpy.core.ids import IdFactory, ResourceId
 from flinkpy.core.options.engine import BIND_HOST, NetworkConfig
 from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.core.options.schema import read
+from flinkpy.core.program.garbage import collect_rarely
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.resources import ResourceProfile
 
@@ -83,11 +84,6 @@ SWITCH_INTERVAL_S = 100e-6
 before the slots' loop must release it. This is shorter than the time between two looks of the loop
 at its sockets, since at each look the other threads begin to wait anew (see
 ``flinkpy.runtime.loop.slot_loop``)."""
-
-COLLECTOR = (50_000, 20, 20)
-"""The thresholds of a worker's garbage collector: it runs after 50,000 new objects, Python's
-default after 700. A batch has thousands of tuples, none of which is garbage before the batch is
-done; with the default, collections took a tenth of a worker's time."""
 
 
 class RayWorkerDriver:
@@ -436,7 +432,7 @@ def _set_up_task_executor(
     service.end.wind_up = lambda reason: executor.leave(str(reason))
     executor.start()
     gc.freeze()  # whatever is loaded now stays: full collections need not look at it
-    gc.set_threshold(*COLLECTOR)
+    collect_rarely()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     return executor
 

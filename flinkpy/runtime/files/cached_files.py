@@ -10,20 +10,17 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tarfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from flinkpy.core.files.unpacking import unpacked_safely
 from flinkpy.core.options.compatibility import CACHED_FILES
 from flinkpy.core.program.code import OutOfBand
 from flinkpy.core.program.fetched_files import fetch
 from flinkpy.state.checkpoints.own_folder import OwnFolder
-
-# In 3.10 and 3.11 only patch releases have it
-SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 class Content(Protocol):
@@ -108,8 +105,10 @@ class FromBlocks:
             for number in range(len(self.blocks.rows)):
                 file.write(memoryview(self.blocks.fetch(number, _nothing).result()))
         if self.is_folder:
+            import tarfile
+
             with tarfile.open(written) as archive:
-                archive.extractall(target, **SAFELY)
+                archive.extractall(target, **unpacked_safely())
             written.unlink()
 
 
