@@ -21,7 +21,7 @@ from benchmarks.harness import Comparison, quick
 from benchmarks.regular_joins import rows_of
 from benchmarks.state_memory import resident
 from flinkpy.common.changelog_mode import ALL_CHANGES
-from flinkpy.core.elements import ColumnBatch
+from flinkpy.core.elements import CheckpointBarrier, ColumnBatch
 from flinkpy.core.options.state import COLUMNS_MEMORY
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
@@ -33,7 +33,6 @@ from tests.operators.harness import ChainHarness, linear
 BATCH = 8_192
 TARGET = 60  # bytes a row
 _SPARSE = 7_919  # keys are not small
-_DATA = 45  # bytes of a row
 
 
 class Side:
@@ -77,11 +76,16 @@ class Side:
         starts = np.arange(0, rows - BATCH + 1, BATCH)
         some = max(1, int(BATCH * share))
         for start in starts.tolist():
-            old = self.rows(np.arange(start, start + BATCH)).slice(0, some)
-            new = old.set_column(4, old.schema.field(4), pa.array(np.full(some, -1)))
-            kinds = np.repeat(np.array([3, 0], np.int8), some)
-            self.push(pa.concat_batches([old, new]), kinds)
+            self.touch_batch(start, some)
         return some * len(starts)
+
+    def touch_batch(self, start: int, some: int) -> None:
+        """Takes back the first rows of a batch, and adds others."""
+        begin = start // BATCH * BATCH
+        old = self.rows(np.arange(begin, begin + BATCH)).slice(0, some)
+        new = old.set_column(4, old.schema.field(4), pa.array(np.full(some, -1)))
+        kinds = np.repeat(np.array([3, 0], np.int8), some)
+        self.push(pa.concat_batches([old, new]), kinds)
 
 
 def measure(rows: int, rows_of_key: int, memory: int | None) -> dict[str, float]:
@@ -108,6 +112,14 @@ def measure(rows: int, rows_of_key: int, memory: int | None) -> dict[str, float]
     began_cpu = time.process_time()
     found["touched"] = touched = side.touch(rows, 0.01)
     found["touched_a_second"] = 2 * touched / (time.process_time() - began_cpu)
+    pauses = []
+    for start in range(0, BATCH * 40, BATCH):
+        began_freeze = time.perf_counter()
+        frozen = side.operator.freeze_state(CheckpointBarrier(1, 0))
+        pauses.append(1000 * (time.perf_counter() - began_freeze))
+        side.touch_batch(start % max(rows - BATCH, 1), 20)
+        del frozen
+    found |= {"pause": sorted(pauses)[len(pauses) // 2], "longest_pause": max(pauses)}
     return found
 
 

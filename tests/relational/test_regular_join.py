@@ -391,6 +391,25 @@ def test_rows_that_nobody_writes_to_are_forgotten(kind: JoinKind) -> None:
         assert len(operator._index) == 0
 
 
+def test_with_a_time_to_live_the_memory_of_a_steady_load_is_level_for_ten_minutes() -> None:
+    of = SubtasksOfChanges(
+        operator_for(JoinKind.LEFT, [LAYOUTS["any rows"]] * 2, ttl=(60_000, 60_000))
+    )
+    [operator] = of.operators
+    sizes, entries = [], []
+    for step in range(120):  # of five seconds; each row has a key of its own
+        for side in (0, 1):
+            rows: list[Row] = [(100.0 * step + at, at, step) for at in range(20)]
+            of.push_changes(side, [(RowKind.INSERT, row) for row in rows])
+        of.timers.clock.advance(5)
+        sizes.append(operator.bytes_held())
+        entries.append(operator.entries_held())
+    minute = 12
+    assert max(entries[2 * minute :]) <= 1.2 * max(entries[minute : 2 * minute])
+    assert max(sizes[3 * minute :]) <= 1.2 * max(sizes[minute : 3 * minute])
+    assert len(operator._index) <= operator.entries_held()
+
+
 def cases_of_flink() -> dict[str, list[list[list[str]]]]:
     """By title: each change of an input, and what came of it, as words."""
     text = Path(__file__).with_name("joins_of_flink.txt").read_text("utf-8")

@@ -32,6 +32,7 @@ from flinkpy.relational.state.multi_map import MultiMap, Numbers, RowsOfKeys, Si
 from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
 from flinkpy.relational.state.rows_by_group import rows_by_group
+from flinkpy.state.heap.frozen_numbers import FrozenArray
 
 # columns of a snapshot beside those of the rows
 PARTNERS, COPIES, WRITTEN = "$partners", "$copies", "$written"
@@ -116,7 +117,7 @@ class KeptRows:
     def count_partners(self, rows: Numbers, counts: Numbers, now_ms: int) -> None:
         """These rows have so many partners now."""
         assert self.partners is not None
-        self.partners.values[rows] = counts
+        self.partners.put(rows, counts, self.store.size)
         if self._expiry is not None:
             self._expiry.touch(rows, now_ms)
 
@@ -166,7 +167,7 @@ class KeptRows:
 
     def _written(self, rows: Numbers, partners: Any, now_ms: int) -> None:
         if self.partners is not None and len(rows):
-            self.partners.reach(self.store.size)[rows] = partners
+            self.partners.put(rows, partners, self.store.size)
         if self._expiry is not None:
             self._expiry.touch(rows, now_ms)
 
@@ -176,14 +177,14 @@ class KeptRows:
         self, keys: Sequence[int], max_parallelism: int
     ) -> Callable[[Turns], dict[int, bytes]]:
         """What gives the rows of now by key group."""
-        rows, columns = self.store.freeze(), self._columns()
+        rows, columns = self.store.freeze(), self._frozen_columns()
         fields = [pa.field(name, pa.int64()) for name in columns]
         schema = pa.schema([*self.store.schema, *fields])
 
         def saved(turns: Turns) -> dict[int, bytes]:
-            parts = []
+            parts, read = [], [each.read(turns) for each in columns.values()]
             for data, numbers in rows.batches():
-                extra = [pa.array(values[numbers], pa.int64()) for values in columns.values()]
+                extra = [pa.array(values[numbers], pa.int64()) for values in read]
                 parts.append(pa.RecordBatch.from_arrays([*data.columns, *extra], schema=schema))
                 turns.give_way()
             found = rows_by_group(parts, schema, keys, max_parallelism, turns)
@@ -191,13 +192,13 @@ class KeptRows:
 
         return saved
 
-    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+    def _frozen_columns(self) -> dict[str, FrozenArray]:
         """What is kept of each row beside its values, by number."""
         found = {}
         if self.partners is not None:
-            found[PARTNERS] = self.partners.values.copy()
+            found[PARTNERS] = self.partners.freeze()
         if self._expiry is not None:
-            found[WRITTEN] = self._expiry.written(np.arange(self.store.size))
+            found[WRITTEN] = self._expiry.freeze()
         return found
 
     def restore(self, saved: pa.RecordBatch, keys: Numbers, now_ms: int) -> None:
@@ -205,8 +206,7 @@ class KeptRows:
         data = with_schema(saved.select(self.store.schema.names), self.store.schema)
         rows = self.take_back(RowChanges(data, keys), saved)
         if self.partners is not None:
-            partners = saved_column(saved, PARTNERS, 0)
-            self.partners.reach(self.store.size)[rows] = partners
+            self.partners.put(rows, saved_column(saved, PARTNERS, 0), self.store.size)
         if self._expiry is not None:
             self._expiry.set_written(rows, saved_column(saved, WRITTEN, now_ms))
 
@@ -316,11 +316,11 @@ class CountedRows(IdentifiedRows):
         self._change(changes.taken(at[~is_new]), rows[~is_new], more[~is_new], now_ms)
         comes = is_new & (more > 0)
         new = self._add(changes, at[comes], partners, now_ms)
-        self._copies.reach(self.store.size)[new] = more[comes]
+        self._copies.put(new, more[comes], self.store.size)
         if partners is not None:
             more_of = ~is_new & (more > 0)
             assert self.partners is not None
-            self.partners.values[rows[more_of]] = partners[at[more_of]]
+            self.partners.put(rows[more_of], partners[at[more_of]], self.store.size)
 
     def _change(self, changes: RowChanges, rows: Numbers, more: Any, now_ms: int) -> None:
         """There are more or fewer copies of these rows."""
@@ -330,16 +330,16 @@ class CountedRows(IdentifiedRows):
         if self._expiry is not None:
             copies[~self._expiry.is_alive(rows, now_ms)] = 0
         copies += more
-        self._copies.values[rows] = copies
+        self._copies.put(rows, copies, self.store.size)
         stays = copies > 0
         if self._expiry is not None:
             self._expiry.touch(rows[stays], now_ms)
         if not stays.all():
             self.remove(changes.taken(np.flatnonzero(~stays)), rows[~stays])
 
-    def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        copies = self._copies.reach(self.store.size)[: self.store.size].copy()
-        return {**super()._columns(), COPIES: copies}
+    def _frozen_columns(self) -> dict[str, FrozenArray]:
+        self._copies.reach(self.store.size)
+        return {**super()._frozen_columns(), COPIES: self._copies.freeze()}
 
     def take_back(self, changes: RowChanges, saved: pa.RecordBatch) -> Numbers:
         changes = self.identified(changes)
@@ -350,7 +350,7 @@ class CountedRows(IdentifiedRows):
         rows = self.store.add(changes.taken(first).data)
         self._rows_of_keys.add(changes.keys[first], rows)
         self._identities.put(changes.identities[first], rows)
-        self._copies.reach(self.store.size)[rows] = np.add.reduceat(copies[order], firsts)
+        self._copies.put(rows, np.add.reduceat(copies[order], firsts), self.store.size)
         found = np.empty(len(changes), np.int64)
         found[order] = np.repeat(rows, np.diff(firsts, append=len(order)))
         return found

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkpy.operators.columnar.key_index import Grown
+from flinkpy.state.heap.frozen_numbers import FrozenArray
 
 _NEVER = np.iinfo(np.int64).min  # of numbers that were not written to, or were swept
 
@@ -44,7 +45,7 @@ class Expiry:
         """These were written to then, as a snapshot says."""
         if len(numbers):
             self._size = max(self._size, int(numbers.max()) + 1)
-            self._written.reach(self._size)[numbers] = written_ms
+            self._written.put(numbers, written_ms, self._size)
 
     def written(self, numbers: npt.NDArray[np.int64]) -> Any:
         """When these were last written to."""
@@ -58,8 +59,7 @@ class Expiry:
 
     def forget(self, numbers: npt.NDArray[np.int64]) -> None:
         """These are gone, whenever they were written to."""
-        numbers = numbers[numbers < self._size]
-        self._written.values[numbers] = _NEVER
+        self._set_never(numbers[numbers < self._size])
 
     def expired(self, now_ms: int, at_most: int) -> Any:
         """Looks at so many numbers, going on where it was, and gives those that have expired since
@@ -78,5 +78,13 @@ class Expiry:
     def _expired_in(self, first: int, last: int, now_ms: int) -> Any:
         written = self._written.values[first:last]
         found = first + np.flatnonzero((written <= now_ms - self.ttl_ms) & (written != _NEVER))
-        self._written.values[found] = _NEVER
+        self._set_never(found)
         return found
+
+    def _set_never(self, numbers: npt.NDArray[np.int64]) -> None:
+        self._written.put(numbers, np.full(len(numbers), _NEVER), self._size)
+
+    def freeze(self) -> FrozenArray:
+        """When each number was last written to, as of now."""
+        self._written.reach(self._size)
+        return self._written.freeze()

@@ -14,6 +14,7 @@ from flinkpy.core.program import code
 from flinkpy.graph.checkpoints import StateHandle, StateTable
 from flinkpy.state.canonical.exact_column import Loads
 from flinkpy.state.canonical.state_columns import Entries, StateColumns
+from flinkpy.state.canonical.table_rows import TableRows
 from flinkpy.state.snapshots.keyed_snapshots import Group, KeyedEntries, StateMeta
 from flinkpy.state.snapshots.operator_snapshots import (
     OperatorSnapshot,
@@ -46,11 +47,17 @@ def entries_of(table: StateTable, read: ReadBytes, loads: Loads = code.loads) ->
     if table.handle is None:
         return
     file = _opened(table.handle, read)
-    columns = StateColumns.of_schema(file.schema_arrow, str(table.handle.path))
+    where = str(table.handle.path)
+    columns = TableRows.of_schema(file.schema_arrow) or StateColumns.of_schema(
+        file.schema_arrow, where
+    )
     if file.metadata.num_rows != table.rows:
         raise CheckpointDamagedError(
             str(table.handle.path), f"{table.rows} rows", f"{file.metadata.num_rows}"
         )
+    if isinstance(columns, TableRows):
+        yield from columns.entries(file.iter_batches(_PART))
+        return
     for batch in file.iter_batches(_PART):
         yield columns.entries(batch, loads)
 

@@ -152,13 +152,12 @@ class StateColumns:
         return columns
 
     def batch(self, entries: Entries) -> Any:
-        """The entries as a record batch."""
+        """The entries as a table."""
         arrays = [pa.array(entries.groups, pa.int32())] if entries.groups is not None else []
         if self._key is not None and entries.keys is not None:
             arrays += self._key.arrays(entries.keys)
-        return pa.RecordBatch.from_arrays(
-            [*arrays, *self._value.arrays(entries.values)], schema=self.schema
-        )
+        arrays += self._value.arrays(entries.values)
+        return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def entries(self, batch: Any, loads: Loads = code.loads) -> Entries:
         """The entries of a record batch, exactly as they were; ``loads`` unpickles."""

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from flinkpy.graph.checkpoints import StateHandle, StateTable
 from flinkpy.state.canonical.state_columns import Entries, StateColumns
+from flinkpy.state.canonical.table_rows import TableRows, weight_of
 from flinkpy.state.checkpoints.state_writer import CountedFile
 
 _PART = 20_000  # entries, or elements of lists and maps in them, that are written together
@@ -24,7 +25,7 @@ class StateFile:
         self._table = table
         self._create = create
         self._description = description
-        self._columns: StateColumns | None = None
+        self._columns: StateColumns | TableRows | None = None
         self._file: CountedFile | None = None
         self._writer: Any = None
         self._groups: list[int] = []
@@ -37,15 +38,14 @@ class StateFile:
         self._groups.append(group)
         self._keys.append(key)
         self._values.append(value)
-        self._weight += 1 + (len(value) if type(value) in (list, dict) else 0)
+        self._weight += 1 + (len(value) if type(value) in (list, dict) else weight_of(value))
         if self._weight >= _PART:
             self._flush()
 
     def _flush(self) -> None:
         if self._columns is None:
-            self._columns = StateColumns.of(
-                self._table, self._keys[0], self._values[0], self._description
-            )
+            first = self._table, self._keys[0], self._values[0], self._description
+            self._columns = TableRows.fitting(*first) or StateColumns.of(*first)
             self._file = self._create()
             self._writer = pq.ParquetWriter(
                 pa.PythonFile(self._file, mode="w"), self._columns.schema, compression="zstd"
@@ -54,8 +54,8 @@ class StateFile:
         batch = self._columns.batch(
             Entries(self._groups if keyed else None, self._keys, self._values)
         )
-        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=len(self._values))
-        self._rows += len(self._values)
+        self._writer.write_table(batch, row_group_size=max(1, len(batch)))
+        self._rows += len(batch)
         self._groups = []
         self._keys = []
         self._values = []
