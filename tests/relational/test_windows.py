@@ -71,13 +71,25 @@ HELD_CALLS: list[tuple[AggregateCall, pa.DataType]] = [
 ]
 
 
-OTHERS = {"in slices": [], "in parts": DISTINCT_CALLS, "held": HELD_CALLS}
+OTHERS = {
+    "in slices": [],
+    "in parts": DISTINCT_CALLS,
+    "in merged parts": DISTINCT_CALLS,
+    "held": HELD_CALLS,
+}
 
 
 class Merging(PartialAggregatesOperator):
     """Merges rows of a group as soon as there are some."""
 
     most = 1
+
+
+FORMS: dict[str, Any] = {
+    "held": HeldAggregatesOperator,
+    "in parts": PartialAggregatesOperator,
+    "in merged parts": Merging,
+}
 
 
 def schema_in(unit: str) -> pa.Schema:
@@ -134,7 +146,7 @@ def with_windows(window: WindowSpec, table: pa.Table, size: int) -> pa.Table:
     st.booleans(),
     st.booleans(),
     st.sampled_from(BATCH_SIZES),
-    st.sampled_from(["in slices", "in parts", "held"]),
+    st.sampled_from(sorted(OTHERS)),
     st.booleans(),
 )
 @settings(max_examples=12)
@@ -176,8 +188,7 @@ def test_a_window_gives_what_its_rows_give_as_a_group(
     assert are_partial(calls, input.schema, [kind for _, kind in chosen]) is (form != "held")
     if form != "in slices":
         windowed = WindowedInput(input.schema, window, tuple(names))
-        made = HeldAggregatesOperator if form == "held" else Merging
-        operator = made(calls, words, windowed, AS_IT_IS, schema)
+        operator = FORMS[form](calls, words, windowed, AS_IT_IS, schema)
     else:
         store = SqlAggregateSlices(names, calls, window, words, schema)
         operator = SliceOperator(store, slicing_for(window), event_time=True)

@@ -153,6 +153,7 @@ class PartialAggregatesOperator(HoldsWindows, OneInputOperator):
     def results(self, window: TimeWindow, sides: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The slices of a window are one place."""
         tables = [with_places(each, np.zeros(each.num_rows, np.int64)) for each in sides]
+        tables = [self.groups.merged(side, each) for side, each in enumerate(tables)]
         places, keys, results = self.groups.results(tables)
         [time] = self.times_of_windows(np.array([window.end])).tolist()
         times = times_in(self.input.window, window.end, time, len(places))

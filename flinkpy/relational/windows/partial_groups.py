@@ -136,7 +136,8 @@ class PartialGroups:
         return numbers, [numbers.of(each) for each in tables]
 
     def results(self, tables: Tables) -> tuple[Any, list[pa.Array], list[pa.Array]]:
-        """Of each group its place, its key columns, and the results of the calls."""
+        """Of each group its place, its key columns, and the results of the calls. The tables are
+        merged."""
         numbers, groups = self.numbers_of(tables)
         size, at = len(numbers), self.width
         results = []
