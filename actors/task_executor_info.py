@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flinkpy.core.ids import ResourceId
+from flinkpy.core.options.process_memory import WorkerMemory, memory_of_machine
 from flinkpy.graph.deployment import SlotStatus
 
 
@@ -21,11 +22,18 @@ class ProcessDescription:
     pid: int = 0
     cpu_cores: int = 0  # that the process may use
     physical_memory: int = 0  # bytes, of the machine
+    memory: WorkerMemory = field(default_factory=WorkerMemory)
 
     @staticmethod
-    def of_this_process(inspector: str) -> ProcessDescription:
+    def of_this_process(
+        inspector: str, memory: WorkerMemory | None = None, slots: int = 1
+    ) -> ProcessDescription:
+        """``memory`` is what options allow a TaskExecutor, which has so many slots."""
+        cores, physical = _cores(), _physical_memory()
+        if memory is None:
+            memory = memory_of_machine(physical, cores, slots)
         return ProcessDescription(
-            inspector, socket.gethostname(), os.getpid(), _cores(), _physical_memory()
+            inspector, socket.gethostname(), os.getpid(), cores, physical, memory
         )
 
 

@@ -755,6 +755,20 @@ def options(pattern: str) -> None:
     show_options(pattern)
 
 
+@flinkpy.command()
+@shared.definitions
+@shared.conf
+def memory(definitions: tuple[str, ...], conf: Path | None) -> None:
+    """Show the parts of a TaskExecutor's and the JobManager's memory.
+
+    \b
+    flinkpy memory -D taskmanager.memory.process.size=4g
+    """
+    from flinkpy.cli.shown.memory_parts import show_memory
+
+    show_memory(definitions, conf)
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """The entry point. Prints an error of flinkpy as one message and exits with code 1."""
     try:

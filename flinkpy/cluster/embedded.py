@@ -128,7 +128,9 @@ class LocalWorkerDriver:
             [profile] * slots,
             self._leadership.retrieval(),
             process=_EmbeddedWorker(
-                ProcessDescription.of_this_process(inspector.address),
+                ProcessDescription.of_this_process(
+                    inspector.address, self._config.memory.worker, slots
+                ),
                 partial(self._leave_behind, resource_id, on_failure),
             ),
         )

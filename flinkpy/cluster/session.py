@@ -18,6 +18,7 @@ from flinkpy.core.options.events import WebhookConfig
 from flinkpy.core.options.history import ARCHIVE_FOLDER
 from flinkpy.core.options.logs import LogConfig
 from flinkpy.core.options.metrics import MetricsConfig
+from flinkpy.core.options.process_memory import JobManagerMemory, WorkerMemory
 from flinkpy.core.options.rest import RestConfig
 from flinkpy.core.options.schema import SCHEMA, read
 
@@ -34,10 +35,27 @@ _OF_SESSION = (
     "security.ssl.rest.",
     "jobmanager.archive.",
     "events.",
+    "jobmanager.memory.",
     "log.",
     "metrics.reporter",
     "metrics.fetcher.",
 )
+
+
+@dataclass(frozen=True)
+class SessionMemory:
+    """How large the processes of a session are; None where no option says it."""
+
+    worker: WorkerMemory | None = None
+    job_manager: JobManagerMemory | None = None
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> SessionMemory:
+        """Raises ConfigurationError if options contradict each other."""
+        return SessionMemory(
+            WorkerMemory.of(values) if WorkerMemory.is_given(values) else None,
+            JobManagerMemory.of(values) if JobManagerMemory.is_given(values) else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -51,6 +69,7 @@ class SessionConfig:
     webhook: WebhookConfig | None = None
     logs: LogConfig = field(default_factory=LogConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    memory: SessionMemory = field(default_factory=SessionMemory)
     # all of the session's, as they were given
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -64,6 +83,7 @@ class SessionConfig:
             WebhookConfig.of(values),
             LogConfig.of(values),
             MetricsConfig.of(values),
+            SessionMemory.of(values),
             session_options(values),
         )
 

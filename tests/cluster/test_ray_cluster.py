@@ -159,6 +159,30 @@ def test_an_impossible_job_fails_fast_with_numbers_and_the_option(ray: RayCluste
 
 
 @pytest.mark.wide
+def test_workers_that_are_larger_than_every_node_are_refused_with_their_size(
+    ray: RayCluster,
+) -> None:
+    size = "taskmanager.memory.process.size=900g"
+    outcome = ray.flinkpy("run", "-t", "ray", "-D", size, "-p", "1", ray.job(PIDS))
+    assert outcome.code == 1
+    assert "needs 1 slot of 1 CPU and 921600 MB, this Ray cluster has 4 CPUs" in outcome.err
+
+
+@pytest.mark.wide
+def test_a_worker_runs_where_a_node_has_its_size(ray: RayCluster) -> None:
+    size = "taskmanager.memory.process.size=600m"
+    overhead = "taskmanager.memory.framework.heap.size=64m"
+    managed = "taskmanager.memory.managed.size=0m"
+    sizes = [each for size in (size, overhead, managed) for each in ("-D", size)]
+    outcome = ray.flinkpy("run", "-t", "ray", *sizes, "-p", "1", ray.job(PIDS))
+    assert outcome.code == 1, outcome.err
+    assert "the parts add up to" in outcome.err
+    sizes[1] = "taskmanager.memory.process.size=900m"
+    outcome = ray.flinkpy("run", "-t", "ray", *sizes, "-p", "1", ray.job(PIDS))
+    assert outcome.code == 0, outcome.err
+
+
+@pytest.mark.wide
 def test_the_advice_of_that_message_helps(ray: RayCluster) -> None:
     outcome = ray.flinkpy(
         "run", "-t", "ray", "-p", "5", "-D", "taskmanager.ray.num-cpus-per-slot=0.4", ray.job(PIDS)

@@ -196,6 +196,7 @@ def test_whoever_imports_the_options_has_those_of_every_file() -> None:
         "__init__",
         "schema",
         "ports",
+        "process_memory",
     }
     assert set(all_options.__all__) == files
 

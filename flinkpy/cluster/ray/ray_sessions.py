@@ -48,7 +48,13 @@ from flinkpy.cluster.ray.ray_connection import connect_ray
 from flinkpy.cluster.ray.registered_files import content_for_workers
 from flinkpy.cluster.ray.runtime_environment import job_environment, program_environment
 from flinkpy.cluster.ray.workers import JobManagerSetup, first_line, why_not_started
-from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
+from flinkpy.cluster.session import (
+    SessionConfig,
+    SessionGateway,
+    SessionInfo,
+    SessionMemory,
+    session_options,
+)
 from flinkpy.connectors.ray.stored_pieces import handed_over
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import (
@@ -440,6 +446,9 @@ def _start(
     )
     high_availability = HighAvailability.of(configuration, key.cluster_id)
     options: dict[str, Any] = {"num_cpus": 0}
+    memory = SessionMemory.of(configuration).job_manager
+    if memory is not None:
+        options["memory"] = memory.process
     if read(configuration, ON_HEAD_NODE):
         # of which Ray gives its head node one
         options["resources"] = {"node:__internal_head__": 0.001}

@@ -115,10 +115,18 @@ class RayWorkerDriver:
         self._resources: tuple[float, RayResources] | None = None
 
     def max_slots(self, profile: ResourceProfile) -> int | None:
-        return max_slots(self._cluster(), profile, self._config.slots.slots_per_executor)
+        slots = self._config.slots.slots_per_executor
+        return max_slots(self._cluster(), self._sized(profile, slots), slots)
 
     def explain_limit(self, profile: ResourceProfile, wanted: int) -> str:
-        return explain(self._cluster(), profile, wanted, self._config.slots.slots_per_executor)
+        slots = self._config.slots.slots_per_executor
+        return explain(self._cluster(), self._sized(profile, slots), wanted, slots)
+
+    def _sized(self, profile: ResourceProfile, slots: int) -> ResourceProfile:
+        """What each of a worker's slots asks of Ray: together, the size of the process where an
+        option says it."""
+        memory = self._config.memory.worker
+        return profile if memory is None else replace(profile, memory=memory.process // slots)
 
     def start_worker(
         self,
@@ -171,7 +179,8 @@ class RayWorkerDriver:
             self._secret,
             self._session_id,
         )
-        options = {**actor_options(profile, slots), **options_of(profile.environment)}
+        asked = actor_options(self._sized(profile, slots), slots)
+        options = {**asked, **options_of(profile.environment)}
         if self._resource_manager is None:
             options["lifetime"] = "detached"
         host = start_host(
@@ -427,7 +436,10 @@ def _set_up_task_executor(
         runner,
         slots,
         resource_manager,
-        process=_RayWorker(service, ProcessDescription.of_this_process(inspector.address)),
+        process=_RayWorker(
+            service,
+            ProcessDescription.of_this_process(inspector.address, config.memory.worker, len(slots)),
+        ),
     )
     service.end.wind_up = lambda reason: executor.leave(str(reason))
     executor.start()

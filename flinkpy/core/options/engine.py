@@ -10,7 +10,9 @@ from enum import Enum
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.memory_sizes import NETWORK
 from flinkpy.core.options.ports import Ports
+from flinkpy.core.options.process_memory import network_memory
 from flinkpy.core.options.schema import choices, option, read
 from flinkpy.core.options.state import folders
 
@@ -417,14 +419,6 @@ def spill_folders(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 # -- the network -----------------------------------------------------------------------------------
 
-NETWORK_MEMORY = option(
-    "taskmanager.memory.network.size",
-    int,
-    64 << 20,
-    "Bytes of batches that one TaskExecutor may have on their way.",
-    memory=True,
-    at_least=1,
-)
 SEGMENT_SIZE = option(
     "taskmanager.memory.segment-size",
     int,
@@ -529,10 +523,11 @@ class NetworkConfig:
     @staticmethod
     def of(values: Mapping[str, Any]) -> NetworkConfig:
         segment = read(values, SEGMENT_SIZE)
-        segments = read(values, NETWORK_MEMORY) // segment
+        network = network_memory(values)
+        segments = network // segment
         if segments < 1:
             raise ConfigurationError(
-                f"option {NETWORK_MEMORY.key}: {read(values, NETWORK_MEMORY)} bytes do not "
+                f"option {NETWORK.key}: {network} bytes do not "
                 f"hold one segment of {segment} "
                 f"({SEGMENT_SIZE.key}); raise it"
             )

@@ -1,4 +1,4 @@
-"""TaskExecutors, as Flink tells of its TaskManagers. Whatever only a Java machine has is 0."""
+"""TaskExecutors, as Flink shows its TaskManagers. Whatever only a Java machine has is 0."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from flinkpy.actors.inspector.inspector_gateway import ProcessFigures
 from flinkpy.actors.task_executor_info import TaskExecutorInfo
 from flinkpy.core.ids import JobId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
+from flinkpy.core.options.process_memory import WorkerMemory
 from flinkpy.graph.deployment import SlotStatus
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.web.answers.states import UNKNOWN
@@ -101,30 +102,32 @@ def _summary(executor: TaskExecutorInfo, tasks: Tasks) -> dict[str, Any]:
         "hardware": {
             "cpuCores": process.cpu_cores,
             "physicalMemory": process.physical_memory,
-            "freeMemory": 0,
-            "managedMemory": 0,
+            "freeMemory": process.memory.task_heap + process.memory.framework_heap,
+            "managedMemory": process.memory.managed,
         },
-        "memoryConfiguration": dict.fromkeys(
-            (
-                "frameworkHeap",
-                "taskHeap",
-                "frameworkOffHeap",
-                "taskOffHeap",
-                "networkMemory",
-                "managedMemory",
-                "jvmMetaspace",
-                "jvmOverhead",
-                "totalFlinkMemory",
-                "totalProcessMemory",
-            ),
-            0,
-        ),
+        "memoryConfiguration": _parts(process.memory),
         "blocked": False,
         "host": executor.host or process.host,
         "pid": process.pid,
         "registered": executor.registered_ms,
         # these are not in Flink
         "jobs": sorted({slot.job_id for slot in executor.slots if slot.job_id is not None}),
+    }
+
+
+def _parts(memory: WorkerMemory) -> dict[str, int]:
+    """The parts of a TaskExecutor's memory under the names that Flink's page knows."""
+    return {
+        "frameworkHeap": memory.framework_heap,
+        "taskHeap": memory.task_heap,
+        "frameworkOffHeap": memory.framework_off_heap,
+        "taskOffHeap": memory.task_off_heap,
+        "networkMemory": memory.network,
+        "managedMemory": memory.managed,
+        "jvmMetaspace": memory.interpreter,
+        "jvmOverhead": memory.overhead,
+        "totalFlinkMemory": memory.flink,
+        "totalProcessMemory": memory.process,
     }
 
 
