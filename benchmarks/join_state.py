@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -22,12 +23,16 @@ from benchmarks.regular_joins import rows_of
 from benchmarks.state_memory import resident
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.core.elements import CheckpointBarrier, ColumnBatch
+from flinkpy.core.ids import JobId
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.state import COLUMNS_MEMORY
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
 from flinkpy.relational.joins.regular_join import RegularJoinOperator
 from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.sql.rex.relational_terms import JoinKind
+from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
+from flinkpy.state.snapshots.saved_state import FrozenInPieces
 from tests.operators.harness import ChainHarness, linear
 
 BATCH = 8_192
@@ -48,7 +53,9 @@ class Side:
             JoinInput(right.schema, (), ALL_CHANGES),
             pa.schema([*left.schema, *right.schema]),
         )
-        options = {} if memory is None else {COLUMNS_MEMORY.key: memory}
+        options: dict[str, Any] = {CHECKPOINT_INCREMENTAL.key: True}
+        if memory is not None:
+            options[COLUMNS_MEMORY.key] = memory
         self.harness = ChainHarness(linear(self.operator, inputs=2), configuration=options)
         self._push, _ = self.harness.chain.batch_inputs()
 
@@ -71,18 +78,17 @@ class Side:
             took += time.process_time() - began
         return took
 
-    def touch(self, rows: int, share: float) -> int:
+    def touch(self, rows: int, share: float, skipped: int = 0) -> int:
         """Takes back and replaces some rows in all parts of the state; gives how many."""
         starts = np.arange(0, rows - BATCH + 1, BATCH)
         some = max(1, int(BATCH * share))
         for start in starts.tolist():
-            self.touch_batch(start, some)
+            self._touch_batch(start, skipped, some)
         return some * len(starts)
 
-    def touch_batch(self, start: int, some: int) -> None:
-        """Takes back the first rows of a batch, and adds others."""
-        begin = start // BATCH * BATCH
-        old = self.rows(np.arange(begin, begin + BATCH)).slice(0, some)
+    def _touch_batch(self, start: int, skipped: int, some: int) -> None:
+        """Takes back rows of a batch, and adds others."""
+        old = self.rows(np.arange(start, start + BATCH)).slice(skipped, some)
         new = old.set_column(4, old.schema.field(4), pa.array(np.full(some, -1)))
         kinds = np.repeat(np.array([3, 0], np.int8), some)
         self.push(pa.concat_batches([old, new]), kinds)
@@ -112,13 +118,32 @@ def measure(rows: int, rows_of_key: int, memory: int | None) -> dict[str, float]
     began_cpu = time.process_time()
     found["touched"] = touched = side.touch(rows, 0.01)
     found["touched_a_second"] = 2 * touched / (time.process_time() - began_cpu)
-    pauses = []
-    for start in range(0, BATCH * 40, BATCH):
-        began_freeze = time.perf_counter()
-        frozen = side.operator.freeze_state(CheckpointBarrier(1, 0))
-        pauses.append(1000 * (time.perf_counter() - began_freeze))
-        side.touch_batch(start % max(rows - BATCH, 1), 20)
-        del frozen
+    found |= checkpoints(side, rows)
+    return found
+
+
+def checkpoints(side: Side, rows: int) -> dict[str, float]:
+    """A first checkpoint, one after a hundredth of the rows was touched again, and the pauses of
+    some more; in milliseconds of the processor, as other processes disturb the clock's."""
+    with tempfile.TemporaryDirectory() as folder:
+        storage, base, known = FileCheckpointStorage(folder, JobId("job")), None, set[Any]()
+        found, pauses = dict[str, float](), list[float]()
+        for number, share in enumerate([0, 0.01, *[0.0005] * 8]):
+            if share:
+                side.touch(rows, share, 100 * number)
+            began = time.process_time()
+            frozen = side.operator.freeze_state(CheckpointBarrier(number, 0)).keyed
+            pauses.append(1000 * (time.process_time() - began))
+            if number > 1:
+                continue
+            assert isinstance(frozen, FrozenInPieces)
+            began = time.process_time()
+            with storage.state_writer(number, "0a-0", 0) as writer:
+                _, base = frozen.write_pieces(base, writer)
+            handles = set(base.pieces.values())
+            found[f"written {number}"] = sum(each.length for each in handles - known)
+            found[f"writing {number}"] = time.process_time() - began
+            known |= handles
     found |= {"pause": sorted(pauses)[len(pauses) // 2], "longest_pause": max(pauses)}
     return found
 
@@ -141,7 +166,9 @@ def main() -> list[Comparison]:
         print(
             f"{rows:,} rows, {rows_of_key} of a key: {told['rows_a_second'] / 1e6:.2f} M rows/s, "
             f"{told['data']:.0f} B of data a row, {told['arrays']:.0f} B of arrays beside it, "
-            f"{told['resident_beside_data']:.0f} B resident",
+            f"{told['resident_beside_data']:.0f} B resident; a checkpoint after 1 % was touched "
+            f"writes {told['written 1'] / told['written 0']:.1%} of all, the operator stands still "
+            f"for {told['pause']:.1f} ms, {told['longest_pause']:.1f} ms at most",
             flush=True,
         )
         found.append(

@@ -24,6 +24,7 @@ from flinkpy.state.descriptors import (
     StateKind,
 )
 from flinkpy.state.layered_values import COPIED_AT_ONCE, LayeredValues
+from flinkpy.state.snapshots.chunked_regions import ChunkedTable, FrozenChunks
 from flinkpy.state.snapshots.frozen_tables import (
     REGION,
     FrozenEntries,
@@ -269,10 +270,14 @@ class TableBackend(KeyedStateBackend):
         held: dict[str, FrozenRegion] = {
             name: entries() for name, entries in self._regions.items()
         } | self._unclaimed
-        return {
-            name: (REGION, FrozenEntries(entries, None, same, groups_of_keys, True))
-            for name, entries in held.items()
-        }
+        found: Frozen = {}
+        for name, entries in held.items():
+            whole = FrozenEntries(entries, None, same, groups_of_keys, True)
+            if isinstance(entries, FrozenChunks):
+                found[name] = REGION, ChunkedTable(entries, whole)
+            else:
+                found[name] = REGION, whole
+        return found
 
     @abstractmethod
     def _frozen(self, name: str, table: Table, groups_of_keys: GroupsOfKeys) -> FrozenTable:

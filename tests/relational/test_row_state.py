@@ -73,7 +73,7 @@ def test_chunks_are_few_and_not_half_empty(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(store.freeze().parts) <= 30
     store.delete(rows[::3])
     store.delete(rows[1::3])
-    assert sum(len(data) for data, _, _ in store.freeze().parts) <= 2 * len(store)
+    assert sum(len(each.data) for each in store.freeze().parts) <= 2 * len(store)
     store.delete(rows[2::3])
     assert not store.freeze().parts
 

@@ -1,24 +1,40 @@
-"""A savepoint of a join in the canonical form: others read its rows in typed columns, and the join
-goes on from it."""
+"""Savepoints and checkpoints of joins. In the canonical form others read the rows in typed columns;
+in pieces a checkpoint writes chunks of rows once; and the join goes on from all of them."""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from flinkpy.common.types import RowKind
 from flinkpy.core.ids import JobId, OperatorId
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
+from flinkpy.graph.checkpoints import OperatorSubtaskState
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.state.canonical.canonical_reader import read_canonical
 from flinkpy.state.canonical.canonical_writer import Place, write_canonical
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
-from flinkpy.state.snapshots.saved_state import SavedState
+from flinkpy.state.snapshots.keyed_pieces import read_keyed
+from flinkpy.state.snapshots.saved_state import FrozenInPieces, SavedState
 from tests.operators.joining import BARRIER, MAX_PARALLELISM
-from tests.relational.test_regular_join import LAYOUTS, SubtasksOfChanges, in_memory, operator_for
+from tests.relational.joins_row_by_row import Row
+from tests.relational.test_regular_join import (
+    LAYOUTS,
+    MEMORIES,
+    SubtasksOfChanges,
+    changelog,
+    in_memory,
+    in_turns,
+    operator_for,
+)
 
 ROWS = [(float(at % 7), at % 4, at % 3) for at in range(60)]
 
@@ -74,3 +90,88 @@ def test_a_savepoint_of_a_join_has_its_rows_in_typed_columns(
     assert Counter(row for kind, row in found if kind is RowKind.DELETE) == Counter(
         (*row, *((1.0, 9, 9) if row[0] == 1 else (None, None, None))) for row in ROWS
     )
+
+
+class InPieces:
+    """Checkpoints in pieces of the subtasks of a join."""
+
+    def __init__(self, of: SubtasksOfChanges, folder: Path) -> None:
+        self._of = of
+        self._storage = FileCheckpointStorage(str(folder), JobId("job"))
+        self._number = 0
+        self._states: list[OperatorSubtaskState] = []
+
+    def take(self) -> tuple[int, int]:
+        """The bytes that were written, and those of all pieces."""
+        self._number += 1
+        before, self._states = self._states, []
+        found = known = 0
+        for index, operator in enumerate(self._of.operators):
+            frozen = operator.freeze_state(BARRIER).keyed
+            assert isinstance(frozen, FrozenInPieces)
+            base = before[index].pieces if index < len(before) else None
+            with self._storage.state_writer(self._number, f"0a-{index}", 0) as writer:
+                rest, pieces = frozen.write_pieces(base, writer)
+                assert rest is not None
+                self._states.append(OperatorSubtaskState(writer.write(rest), None, pieces))
+            handles = set(pieces.pieces.values())
+            found += sum(each.length for each in handles)
+            if base is not None:
+                known += sum(each.length for each in handles & set(base.pieces.values()))
+        return found - known, found
+
+    def restart(self, parallelism: int) -> None:
+        """From the last checkpoint, as another number of subtasks."""
+        reader = self._storage.reader(f"{self._storage.job_dir}/chk-{self._number}")
+        groups = range(MAX_PARALLELISM)
+        saved = [
+            SavedState(read_keyed(each, reader, MAX_PARALLELISM, groups)) for each in self._states
+        ]
+        self._of.close()
+        self._of.start(parallelism, saved)
+        self._states = []
+
+
+@settings(max_examples=8)
+@given(
+    st.sampled_from(sorted(LAYOUTS)),
+    st.sampled_from([JoinKind.INNER, JoinKind.FULL, JoinKind.ANTI]),
+    st.sampled_from(MEMORIES),
+    st.integers(0, 1 << 32),
+)
+def test_a_join_goes_on_from_checkpoints_in_pieces(
+    layout: str, kind: JoinKind, memory: str | None, seed: int
+) -> None:
+    chance = random.Random(seed)
+    layouts = [LAYOUTS[layout]] * 2
+    options = {**in_memory(memory), CHECKPOINT_INCREMENTAL.key: "true"}
+    of = SubtasksOfChanges(operator_for(kind, layouts), 2, configuration=options)
+    plain = SubtasksOfChanges(operator_for(kind, layouts))
+    changes = [changelog(chance, 40, *each) for each in layouts]
+    with TemporaryDirectory() as folder:
+        checkpoints = InPieces(of, Path(folder))
+        for at, (side, batch) in enumerate(in_turns(chance, changes, 5)):
+            found = of.push_changes(side, batch)
+            assert Counter(found) == Counter(plain.push_changes(side, batch))
+            if at % 3 == 1:
+                checkpoints.take()
+            if at in (7, 10):
+                checkpoints.take()
+                checkpoints.restart(chance.choice([1, 2, 3]))
+
+
+def test_a_checkpoint_writes_little_of_a_join_of_which_little_was_touched(tmp_path: Path) -> None:
+    options = {CHECKPOINT_INCREMENTAL.key: "true"}
+    of = SubtasksOfChanges(
+        operator_for(JoinKind.LEFT, [LAYOUTS["any rows"]] * 2), configuration=options
+    )
+    rows: list[Row] = [(float(at), at, at) for at in range(20_000)]
+    of.push_changes(0, [(RowKind.INSERT, row) for row in rows])
+    checkpoints = InPieces(of, tmp_path)
+    checkpoints.take()
+    for begin in range(3):
+        some = rows[begin::100]
+        of.push_changes(0, [(RowKind.DELETE, row) for row in some])
+        of.push_changes(0, [(RowKind.INSERT, (row[0], -1, -1)) for row in some])
+        written, all_bytes = checkpoints.take()
+        assert written <= 0.05 * all_bytes

@@ -7,7 +7,7 @@ the number of its copies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
-from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.key_index import Grown
-from flinkpy.operators.columnar.state_tables import key_of_group
+from flinkpy.relational.joins.frozen_side import FrozenSide
 from flinkpy.relational.joins.row_changes import RowChanges, net_of_copies, net_of_versions
 from flinkpy.relational.joins.row_identities import (
     ColumnIdentities,
@@ -31,7 +30,6 @@ from flinkpy.relational.state.expiry_of_numbers import Expiry
 from flinkpy.relational.state.multi_map import MultiMap, Numbers, RowsOfKeys, SingleRows, by_key
 from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
-from flinkpy.relational.state.rows_by_group import rows_by_group
 from flinkpy.state.heap.frozen_numbers import FrozenArray
 
 # columns of a snapshot beside those of the rows
@@ -173,24 +171,10 @@ class KeptRows:
 
     # -- snapshots ---------------------------------------------------------------------------------
 
-    def freeze(
-        self, keys: Sequence[int], max_parallelism: int
-    ) -> Callable[[Turns], dict[int, bytes]]:
-        """What gives the rows of now by key group."""
-        rows, columns = self.store.freeze(), self._frozen_columns()
-        fields = [pa.field(name, pa.int64()) for name in columns]
-        schema = pa.schema([*self.store.schema, *fields])
-
-        def saved(turns: Turns) -> dict[int, bytes]:
-            parts, read = [], [each.read(turns) for each in columns.values()]
-            for data, numbers in rows.batches():
-                extra = [pa.array(values[numbers], pa.int64()) for values in read]
-                parts.append(pa.RecordBatch.from_arrays([*data.columns, *extra], schema=schema))
-                turns.give_way()
-            found = rows_by_group(parts, schema, keys, max_parallelism, turns)
-            return {key_of_group(group, max_parallelism): data for group, data in found.items()}
-
-        return saved
+    def freeze(self, keys: Sequence[int], max_parallelism: int) -> FrozenSide:
+        """The rows of now, whose key groups are those of these columns."""
+        columns = self._frozen_columns()
+        return FrozenSide(self.store.freeze(), columns, self.store.schema, keys, max_parallelism)
 
     def _frozen_columns(self) -> dict[str, FrozenArray]:
         """What is kept of each row beside its values, by number."""

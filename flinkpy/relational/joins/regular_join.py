@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.common.types import RowKind
-from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.state_tables import from_bytes
+from flinkpy.relational.joins.frozen_side import FrozenSide
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput, KeptRows, kept_rows
 from flinkpy.relational.joins.row_changes import DELETE, INSERT, UPDATE_BEFORE, RowChanges
@@ -158,7 +158,7 @@ class RegularJoinOperator(UnendingJoin):
 
     # -- snapshots ---------------------------------------------------------------------------------
 
-    def _frozen(self, side: int) -> Callable[[], Callable[[Turns], dict[int, bytes]]]:
+    def _frozen(self, side: int) -> Callable[[], FrozenSide]:
         keys = self._came_by[side]
         return lambda: self._kept[side].freeze(keys, self.context.task.max_parallelism)
 

@@ -29,6 +29,8 @@ class Chunk:
     alive: npt.NDArray[np.bool_]
     gone: int = 0
     is_mapped: bool = False
+    digest: str = ""  # of the rows, once they were saved as a chunk
+    is_frozen: bool = False  # whether somebody else has ``alive``
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -38,6 +40,21 @@ class Chunk:
         """How large the data is."""
         size: int = self.data.nbytes
         return size
+
+    def freeze(self) -> Any:
+        """Which rows are there now, whatever happens later; None: all. Nothing is copied before a
+        row goes."""
+        if not self.gone:
+            return None
+        self.is_frozen = True
+        return self.alive
+
+    def drop(self, at: npt.NDArray[Any]) -> None:
+        """The rows at these positions are gone."""
+        if self.is_frozen:
+            self.alive, self.is_frozen = self.alive.copy(), False
+        self.alive[at] = False
+        self.gone += len(at)
 
     def rest(self) -> tuple[pa.RecordBatch, npt.NDArray[np.int32]]:
         """The rows that are there, and their numbers."""

@@ -33,17 +33,28 @@ _MOST = 1 << 30  # rows: with those that are gone, and still lie there, addresse
 
 
 @dataclass(frozen=True)
-class FrozenRows:
-    """The rows that were there at some moment, whatever happened since: chunks, and which of their
-    rows (None: all), each with the numbers of these rows."""
+class FrozenPart:
+    """A chunk as it was at some moment; ``alive`` says which rows were there, None: all."""
 
-    parts: Sequence[tuple[pa.RecordBatch, Any, npt.NDArray[np.int32]]]
+    data: pa.RecordBatch
+    alive: Any
+    numbers: npt.NDArray[np.int32]
+    chunk: Chunk
+
+
+@dataclass(frozen=True)
+class FrozenRows:
+    """The rows that were there at some moment, whatever happened since."""
+
+    parts: Sequence[FrozenPart]
 
     def batches(self) -> list[tuple[pa.RecordBatch, npt.NDArray[np.int32]]]:
         """The rows and their numbers."""
         return [
-            (data, numbers) if alive is None else (filtered(data, alive), numbers[alive])
-            for data, alive, numbers in self.parts
+            (each.data, each.numbers)
+            if each.alive is None
+            else (filtered(each.data, each.alive), each.numbers[each.alive])
+            for each in self.parts
         ]
 
 
@@ -143,8 +154,7 @@ class RowStore:
         half_empty = []
         for chunk, end in zip(self._chunks, ends.tolist()):
             if end > begin:
-                chunk.alive[addresses[begin:end] - chunk.start] = False
-                chunk.gone += end - begin
+                chunk.drop(addresses[begin:end] - chunk.start)
                 if 2 * chunk.gone >= len(chunk):
                     half_empty.append(chunk)
             begin = end
@@ -159,10 +169,7 @@ class RowStore:
     def freeze(self) -> FrozenRows:
         """The rows of now."""
         return FrozenRows(
-            [
-                (each.data, each.alive.copy() if each.gone else None, each.numbers)
-                for each in self._chunks
-            ]
+            [FrozenPart(each.data, each.freeze(), each.numbers, each) for each in self._chunks]
         )
 
     # -- chunks ------------------------------------------------------------------------------------

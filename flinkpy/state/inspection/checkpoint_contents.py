@@ -31,6 +31,7 @@ from flinkpy.state.checkpoints.stored_checkpoints import (
 )
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 from flinkpy.state.inspection.lenient_unpickler import load_leniently
+from flinkpy.state.snapshots.chunked_regions import is_of_chunks, with_chunks
 from flinkpy.state.snapshots.keyed_pieces import is_by_groups
 from flinkpy.state.snapshots.keyed_snapshots import KeyedSnapshot
 from flinkpy.state.snapshots.operator_snapshots import OperatorSnapshot, Sharing
@@ -209,11 +210,22 @@ def _operator(
             contents = states.setdefault(table.name, _of_table(table))
             if bytes_of(table.handle) is not None:
                 _add_table(contents, table, reader, show)
-        for handle in () if subtask.pieces is None else subtask.pieces.pieces.values():
+        chunks: dict[str, bytes] = {}
+        for name, handle in {} if subtask.pieces is None else subtask.pieces.pieces.items():
             data = bytes_of(handle)
             # what is in others only their backend can tell
-            if data is not None and is_by_groups(subtask.pieces):
+            if data is None or not is_by_groups(subtask.pieces):
+                continue
+            if is_of_chunks(name):
+                chunks[name] = data
+            else:
                 _add_keyed(states, KeyedSnapshot.from_bytes(data), show)
+        try:
+            nothing = KeyedSnapshot(operator.max_parallelism, {}, {})
+            groups = range(operator.max_parallelism)
+            _add_keyed(states, with_chunks(nothing, chunks, groups), show)
+        except CheckpointDamagedError as error:
+            damaged.append(f"{operator.name}: {error}")
         keyed, listed = bytes_of(subtask.keyed), bytes_of(subtask.operator)
         if keyed is not None:
             _add_keyed(states, KeyedSnapshot.from_bytes(keyed), show)

@@ -48,6 +48,15 @@ class FrozenTables:
         self._groups = groups
         self._tables = tables
 
+    def without(self, kind: type[T]) -> tuple[dict[str, T], FrozenTables]:
+        """The tables of this kind, and the others."""
+        found: dict[str, T] = {}
+        for name, (_, table) in self._tables.items():
+            if isinstance(table, kind):
+                found[name] = table
+        others = {name: each for name, each in self._tables.items() if name not in found}
+        return found, FrozenTables(self._max_parallelism, self._groups, others)
+
     def write(self) -> bytes:
         return b"".join(self.chunks())
 

@@ -6,13 +6,16 @@ whatever has changed it: nothing is noted while records are processed, and a val
 in place cannot be missed. Pieces that an earlier checkpoint has are referred to where they are; the
 others are written together into one file.
 
+State that an operator holds in chunks has pieces of its own (``chunked_regions``), which are not
+made again to see whether they have changed.
+
 A file stays while any checkpoint refers to a piece in it. So that little of much is not kept for
 long, a checkpoint refers to few earlier files: what it has in others is written anew."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import groupby
 
@@ -20,6 +23,12 @@ from flinkpy.core.clock import Turns
 from flinkpy.graph.checkpoints import KeyedPieces, OperatorSubtaskState, StateHandle
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import StateWriter
+from flinkpy.state.snapshots.chunked_regions import (
+    ChunkedTable,
+    is_of_chunks,
+    pieces_of,
+    with_chunks,
+)
 from flinkpy.state.snapshots.frozen_tables import FrozenTables
 from flinkpy.state.snapshots.keyed_snapshots import (
     KeyedEntries,
@@ -53,16 +62,31 @@ class FrozenGroups(FrozenInPieces):
         self, base: KeyedPieces | None, writer: StateWriter
     ) -> tuple[bytes, KeyedPieces]:
         turns = Turns()
-        entries = self._frozen.entries(turns)
+        chunked, others = self._frozen.without(ChunkedTable)
+        entries = others.entries(turns)
         snapshot = KeyedSnapshot(
             entries.max_parallelism, entries.states, dump_groups(entries.groups, turns)
         )
-        made = {_name(first, chunks): chunks for first, chunks in _pieces(snapshot)}
+        made: dict[str, Iterable[bytes]] = {
+            _name(first, chunks): chunks for first, chunks in _pieces(snapshot)
+        }
+        regions = {name: table.region for name, table in chunked.items()}
+        made |= {name: _OnDemand(make) for name, make in pieces_of(regions, turns)}
         kept = _kept(base.pieces if base is not None and base.form == FORM else {}, made)
         new = [name for name in made if name not in kept]
         written = dict(zip(new, writer.share([made[name] for name in new]))) if new else {}
         without_groups = KeyedSnapshot(snapshot.max_parallelism, snapshot.states, {})
         return without_groups.to_bytes(), KeyedPieces(FORM, {**kept, **written})
+
+
+class _OnDemand(Iterable[bytes]):
+    """The bytes of a piece, made when they are written: most pieces are there already."""
+
+    def __init__(self, make: Callable[[], bytes]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._make()
 
 
 def read_keyed(
@@ -80,9 +104,19 @@ def read_keyed(
     pieces = [
         reader.read(handle)
         for name, handle in sorted(state.pieces.pieces.items())
-        if (first := _first_group(name)) < groups.stop and groups.start < first + length
+        if not is_of_chunks(name)
+        and (first := _first_group(name)) < groups.stop
+        and groups.start < first + length
     ]
-    return redistribute([keyed, *pieces], groups)
+    found = redistribute([keyed, *pieces], groups)
+    chunks = {
+        name: reader.read(handle)
+        for name, handle in state.pieces.pieces.items()
+        if is_of_chunks(name)
+    }
+    if not chunks:
+        return found
+    return with_chunks(KeyedSnapshot.from_bytes(found), chunks, groups).to_bytes()
 
 
 def is_by_groups(pieces: KeyedPieces | None) -> bool:

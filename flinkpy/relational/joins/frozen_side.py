@@ -1,0 +1,88 @@
+"""The rows of one side of a join as they were at a barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkpy.core.clock import Turns
+from flinkpy.operators.columnar.state_tables import key_of_group, to_bytes
+from flinkpy.relational.state.row_store import FrozenPart, FrozenRows
+from flinkpy.relational.state.rows_by_group import groups_of_rows, rows_by_group
+from flinkpy.state.heap.frozen_numbers import FrozenArray
+from flinkpy.state.snapshots.chunked_regions import FrozenChunk, FrozenChunks
+
+
+class FrozenSide(FrozenChunks):
+    """``columns`` are kept of each row beside its values, by number. ``key_columns`` decide about
+    the key group of a row."""
+
+    def __init__(
+        self,
+        rows: FrozenRows,
+        columns: Mapping[str, FrozenArray],
+        schema: pa.Schema,
+        key_columns: Sequence[int],
+        max_parallelism: int,
+    ) -> None:
+        self._rows = rows
+        self._columns = columns
+        self._beside = pa.schema([pa.field(name, pa.int64()) for name in columns])
+        self._schema = pa.schema([*schema, *self._beside])
+        self._key_columns = key_columns
+        self._max_parallelism = max_parallelism
+        self.keys = [key_of_group(group, max_parallelism) for group in range(max_parallelism)]
+
+    def __call__(self, turns: Turns) -> Mapping[int, bytes]:
+        parts, read = [], self._read(turns)
+        for data, numbers in self._rows.batches():
+            beside = self._of_rows(numbers, read)
+            parts.append(
+                pa.RecordBatch.from_arrays([*data.columns, *beside.columns], schema=self._schema)
+            )
+            turns.give_way()
+        found = rows_by_group(parts, self._schema, self._key_columns, self._max_parallelism, turns)
+        return {self.keys[group]: data for group, data in found.items()}
+
+    def chunks(self, turns: Turns) -> Sequence[FrozenChunk]:
+        read = self._read(turns)
+        return [
+            FrozenChunk(
+                self._name(part, turns),
+                partial(self._data, part),
+                part.alive,
+                partial(self._of_part, part, read),
+            )
+            for part in self._rows.parts
+        ]
+
+    def _name(self, part: FrozenPart, turns: Turns) -> str:
+        """A digest of the chunk's rows, which is computed once."""
+        if not part.chunk.digest:
+            groups, data = self._data(part)
+            digest = blake2b(groups.tobytes(), digest_size=16)
+            digest.update(to_bytes(data))
+            part.chunk.digest = digest.hexdigest()
+            turns.give_way()
+        return part.chunk.digest
+
+    def _data(self, part: FrozenPart) -> tuple[Any, pa.RecordBatch]:
+        groups = groups_of_rows(part.data, self._key_columns, self._max_parallelism)
+        return groups.astype(np.int32), part.data
+
+    def _of_part(self, part: FrozenPart, read: Sequence[Any]) -> pa.RecordBatch:
+        numbers = part.numbers if part.alive is None else part.numbers[part.alive]
+        return self._of_rows(numbers, read)
+
+    def _read(self, turns: Turns) -> list[Any]:
+        return [each.read(turns) for each in self._columns.values()]
+
+    def _of_rows(self, numbers: npt.NDArray[Any], read: Sequence[Any]) -> pa.RecordBatch:
+        arrays = [pa.array(values[numbers], pa.int64()) for values in read]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._beside)
