@@ -47,6 +47,7 @@ ALL = (
     "aggregate_latency",
     "regular_joins",
     "join_state",
+    "patterns",
 )
 
 

@@ -38,7 +38,8 @@ class MatchCalls:
         at._timestamp = found.timestamp
         match, function = found.match, self._function
         if self._copies:
-            match = {name: [private(event) for event in each] for name, each in match.items()}
+            for events in match.values():
+                events[:] = map(private, events)
         given: Iterable[Any] | None = None
         if not found.timed_out:
             self.matches += 1

@@ -239,7 +239,7 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     def _keys_of(self, events: list[Any]) -> list[Any]:
         upcoming = iter(events)
         try:
-            return canonical_keys([self._select(event) for event in upcoming])
+            return canonical_keys(list(map(self._select, upcoming)))
         except BaseException as error:  # the iterator knows how far it got
             at = len(events) - length_hint(upcoming) - 1
             raise user_code_error(error, self.context, events[at]) from error

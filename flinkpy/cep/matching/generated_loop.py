@@ -101,7 +101,7 @@ class GeneratedLoop:
             *([] if begins == "True" else [f"    if not {begins}:", "        continue"]),
             "    runs = NO_RUNS",
             *self._advancing(),
-            "kept, complete = [], []",
+            "kept = []",
             *(["context.time = time"] if asks else []),
             "for run in runs:",
             "    state, cell, first, previous = run",
@@ -120,7 +120,7 @@ class GeneratedLoop:
             "def take(matcher, keys, times, events, *truths):",
             "    kept_of, number, last = matcher.runs, matcher.number, {}",
             "    calendar, bucket, until = matcher.calendar, {}, MIN_TIMESTAMP",
-            "    get, most, grown = kept_of.get, matcher.most_of_a_key, 0",
+            "    get, most, grown, complete = kept_of.get, matcher.most_of_a_key, 0, []",
             f"    for key, time, event{truths} in zip(keys, times, events, *truths):",
             *(line.replace(RESET, reset) for line in _indented(body, 2)),
             "    matcher.number = number",
@@ -132,7 +132,7 @@ class GeneratedLoop:
         drops = _DROPS.get(self._automaton.skip.kind)
         general = "kept, found = given(kept, complete, time)"
         if drops is None:
-            return ["found = ()", "if complete:", f"    {general}"]
+            return ["found = ()", "if complete:", f"    {general}", "    complete = []"]
         dropping = f"kept = [run for run in kept if run[2][3] > {drops}]"
         return [
             "found = ()",
@@ -143,6 +143,7 @@ class GeneratedLoop:
             "        found = (new(Found, (match_of(taken), time, False)),)",
             "    else:",
             f"        {general}",
+            "    complete = []",
         ]
 
     def _keeping(self) -> list[str]:
