@@ -45,6 +45,7 @@ ALL = (
     "changing_ranks",
     "group_aggregates",
     "aggregate_latency",
+    "dynamic_patterns",
     "regular_joins",
     "join_state",
     "patterns",

@@ -1,5 +1,7 @@
 """Patterns over streams: Flink's CEP under Python names (docs/patterns.md)."""
 
+from flinkpy.cep.dynamic.dynamic_calls import DynamicMatchContext
+from flinkpy.cep.dynamic.pattern_updates import PatternUpdate, RefusedPattern
 from flinkpy.cep.entry import CEP
 from flinkpy.cep.event_conditions import ConditionContext, IterativeCondition, SimpleCondition
 from flinkpy.cep.match_functions import (
@@ -23,6 +25,9 @@ __all__ = [
     "TimedOutPartialMatchHandler",
     "MatchContext",
     "MalformedPatternError",
+    "PatternUpdate",
+    "RefusedPattern",
+    "DynamicMatchContext",
 ]
 
 publish(__name__)

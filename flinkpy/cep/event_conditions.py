@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -271,9 +271,33 @@ def shown_function(function: object) -> str:
 
 
 def fields_of(event: Any) -> Mapping[str, Any]:
-    """The event's fields by name, for expressions: those of a Row, a mapping, or an object."""
+    """The event's fields by name, for expressions: those of a Row, a mapping, a named tuple, or an
+    object."""
     if isinstance(event, Mapping):
         return event
     as_dict = getattr(event, "as_dict", None)
-    fields: Mapping[str, Any] = vars(event) if as_dict is None else as_dict()
+    if as_dict is None:
+        return _Attributes(event)
+    fields: Mapping[str, Any] = as_dict()
     return fields
+
+
+class _Attributes(Mapping[str, Any]):
+    """The attributes of an object, whether it has a dict, slots or properties."""
+
+    def __init__(self, event: object) -> None:
+        self._event = event
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return getattr(self._event, name)
+        except AttributeError:
+            raise KeyError(
+                f"an event of the class {type(self._event).__name__} has no field {name!r}"
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0

@@ -10,6 +10,7 @@ belongs here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
@@ -40,10 +41,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
+    from flinkpy.cep.dynamic.pattern_updates import PatternUpdate
     from flinkpy.cep.pattern import Pattern
     from flinkpy.common.configuration import Configuration
     from flinkpy.common.execution_config import ExecutionConfig
     from flinkpy.common.time import Duration
+    from flinkpy.datastream.patterns.dynamic_streams import DynamicPatternStream
     from flinkpy.datastream.patterns.pattern_streams import PatternStream
     from flinkpy.state.descriptors import MapStateDescriptor
     from flinkpy.windowing.assigners import WindowAssigner
@@ -117,6 +120,21 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         from flinkpy.datastream.patterns.pattern_streams import pattern_stream
 
         return pattern_stream(self, pattern, comparator, self._stream)
+
+    def match_dynamic(
+        self, updates: DataStream, initial: Iterable[PatternUpdate] = (), comparator: Any = None
+    ) -> DynamicPatternStream[DataStream]:
+        """Looks for patterns that come, change and go while the job runs. ``updates`` has
+        PatternUpdates, or the texts of ``to_json()`` of such; every subtask gets them. ``initial``
+        are there from the beginning.
+
+        >>> payments.key_by(card).match_dynamic(rules).select(
+        ...     lambda pattern, match: (pattern, match)
+        ... )  # doctest: +SKIP
+        """
+        from flinkpy.datastream.patterns.dynamic_streams import dynamic_pattern_stream
+
+        return dynamic_pattern_stream(self, updates, initial, comparator, self._stream)
 
     # -- several streams ---------------------------------------------------------------------------
 

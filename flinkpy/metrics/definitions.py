@@ -349,6 +349,19 @@ DEFINITIONS: tuple[Definition, ...] = (
         ),
         ("patternMatchedTimes", _C, "Of patterns: matches that were given."),
         (
+            "numPatterns",
+            _G,
+            (
+                "Of patterns that come and go: how many versions are looked for, those included "
+                "that finish what they have begun."
+            ),
+        ),
+        (
+            "numPatternsRefused",
+            _C,
+            "Of patterns that come and go: updates that were refused in this attempt.",
+        ),
+        (
             "numPartialMatches",
             _G,
             "Of patterns: partial matches of all keys, and matches that wait.",

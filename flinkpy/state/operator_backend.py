@@ -111,16 +111,21 @@ class OperatorStateBackend(OperatorStateStore):
         )
         return HeapBroadcastState(table.entries)
 
-    def engine_list(self, name: str) -> ListState[Any]:
+    def engine_list(self, name: str, sharing: Sharing = Sharing.SPLIT) -> ListState[Any]:
         """A list of the operator itself, beside those of its function. Its name begins as no name
         of a program may."""
+        return OperatorListState(self._engine_table(name, sharing).elements)
+
+    def engine_broadcast(self, name: str) -> HeapBroadcastState:
+        """Broadcast state of the operator itself."""
+        return HeapBroadcastState(self._engine_table(name, Sharing.BROADCAST).entries)
+
+    def _engine_table(self, name: str, sharing: Sharing) -> _Table:
         if not name.startswith(RESERVED):
             raise EngineError(
                 f"operator state of the engine is called {RESERVED}something, not {name!r}"
             )
-        return OperatorListState(
-            self._table_of(name, OperatorStateMeta(Sharing.SPLIT, StateKind.ENGINE.value)).elements
-        )
+        return self._table_of(name, OperatorStateMeta(sharing, StateKind.ENGINE.value))
 
     def _table(
         self, descriptor: object, wanted: type[StateDescriptor], sharing: Sharing, call: str

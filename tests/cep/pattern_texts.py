@@ -112,11 +112,18 @@ CONDITIONS: dict[str, Callable[[Pattern, Any], Pattern]] = {
 }
 
 
-def pattern_of(text: str, skip: str = "none", of_event: Text = same) -> Pattern:
-    return _pattern(text.split()[::-1], skip_of(skip), of_event)
+def pattern_of(
+    text: str,
+    skip: str = "none",
+    of_event: Text = same,
+    condition: Callable[[str, Text], Any] = condition_of,
+) -> Pattern:
+    return _pattern(text.split()[::-1], skip_of(skip), lambda letters: condition(letters, of_event))
 
 
-def _pattern(words: list[str], skip: AfterMatchSkipStrategy | None, of_event: Text) -> Pattern:
+def _pattern(
+    words: list[str], skip: AfterMatchSkipStrategy | None, condition: Callable[[str], Any]
+) -> Pattern:
     pattern: Pattern = Pattern.__new__(Pattern)
     while words and words[-1] != ")":
         word = words.pop()
@@ -126,7 +133,7 @@ def _pattern(words: list[str], skip: AfterMatchSkipStrategy | None, of_event: Te
         elif word in ("begin", "next", "followed", "any"):
             step: str | Pattern = words.pop()
             if step == "(":
-                step = _pattern(words, None, of_event)
+                step = _pattern(words, None, condition)
                 words.pop()
             if word == "begin":
                 pattern = Pattern.begin(step, skip)
@@ -141,7 +148,7 @@ def _pattern(words: list[str], skip: AfterMatchSkipStrategy | None, of_event: Te
         else:
             kind, *arguments = word.split(":")
             if kind in CONDITIONS:
-                pattern = CONDITIONS[kind](pattern, condition_of(arguments[0], of_event))
+                pattern = CONDITIONS[kind](pattern, condition(arguments[0]))
             else:
                 pattern = MODIFIERS[kind](pattern, arguments)
     return pattern

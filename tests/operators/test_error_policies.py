@@ -496,6 +496,7 @@ def test_each_operator_takes_a_policy_or_says_why_not() -> None:
         "AsyncWaitOperator",
         "PatternOperator",
         "ColumnPatternOperator",
+        "DynamicPatternOperator",
         "WindowOperator",
     }
     join = IntervalJoinOperator(lambda left, right, ctx: [], FIRST, FIRST, 0, 1)

@@ -87,6 +87,13 @@ KEPT: dict[str, dict[str, str]] = {
     },
     "IntervalRowsJoinOperator": {"_index": REGION, "_sides": REGION},
     "OverInTimeOperator": {"_index": REGION},
+    "DynamicPatternOperator": {
+        "_known": OPERATOR_STATE,
+        "_matcher": REGION,
+        "_pending": REGION,
+        "_watermark": TIME,
+        "error_policy": BUILT,
+    },
     "PatternOperator": {
         "_matcher": REGION,
         "_pending": REGION,

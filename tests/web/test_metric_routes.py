@@ -29,7 +29,13 @@ OF_ROWS_THAT_CHANGE = {
     for way in ("In", "Out")
 }
 OF_TABLES = {"stateBytes"}
-OF_PATTERNS = {"patternMatchedTimes", "numPartialMatches", "maxPartialMatchesOfKey"}
+OF_PATTERNS = {
+    "patternMatchedTimes",
+    "numPartialMatches",
+    "maxPartialMatchesOfKey",
+    "numPatterns",
+    "numPatternsRefused",
+}
 
 REACHED = 18_999  # the watermark behind 20 records
 LATE = 10  # records that come behind the first checkpoint

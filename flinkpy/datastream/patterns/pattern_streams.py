@@ -145,14 +145,18 @@ def pattern_stream(
     """Implements ``match``."""
     if not isinstance(pattern, Pattern):
         raise refuse(f"match() takes a Pattern, this is {pattern!r:.80}")
-    compare: Any = comparator
-    if comparator is not None:
-        method = getattr(comparator, "compare", None)
-        compare = comparator if method is None else method
-        if not callable(compare):
-            raise refuse(f"match(): the comparator {comparator!r:.80} cannot be called")
-        check_arity(compare, 2, "match(): the comparator")
-    return PatternStream(stream, pattern, as_stream, compare)
+    return PatternStream(stream, pattern, as_stream, compare_of(comparator, "match()"))
+
+
+def compare_of(comparator: Any, call: str) -> Any:
+    """The function that orders records of equal time, of what the program gives."""
+    if comparator is None:
+        return None
+    compare = getattr(comparator, "compare", None) or comparator
+    if not callable(compare):
+        raise refuse(f"{call}: the comparator {comparator!r:.80} cannot be called")
+    check_arity(compare, 2, f"{call}: the comparator")
+    return compare
 
 
 def _selecting(
