@@ -58,7 +58,7 @@ class Interpreter:
         self, automaton: Automaton, processing_time: Callable[[], int], gives_timed_out: bool = True
     ) -> None:
         self.automaton = automaton
-        self._gives_timed_out = gives_timed_out
+        self.gives_timed_out = gives_timed_out
         self.context = Context(processing_time)
         self._states = automaton.by_name()
         self._completion = Completion(automaton.skip)
@@ -129,7 +129,7 @@ class Interpreter:
                 kept.append(run)
             elif self._states[run.state].kind is StateKind.PENDING:
                 complete.append(run)
-            elif self._gives_timed_out:
+            elif self.gives_timed_out:
                 timed_out.append(match_of(run.cell))
         left, found = self.given(kept, complete, due)
         return left, [*found, *(Found(match, due, timed_out=True) for match in timed_out)]

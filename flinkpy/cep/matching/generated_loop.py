@@ -140,11 +140,28 @@ class GeneratedLoop:
             "    _, taken, first, _ = complete[0]",
             "    if len(complete) == 1 and (not kept or kept[0][2][3] >= first[3]):",
             *([f"        {dropping}"] if drops else []),
-            "        found = (new(Found, (match_of(taken), time, False)),)",
+            f"        found = (new(Found, ({self._match()}, time, False)),)",
             "    else:",
             f"        {general}",
             "    complete = []",
         ]
+
+    def _match(self) -> str:
+        """The match whose last cell is ``taken``: read without a loop, if all have one shape."""
+        last = [
+            (edge.action, self._chains.get(edge.target))
+            for state in self._automaton.states
+            for edge in state.transitions
+            if edge.target.kind is StateKind.FINAL
+        ]
+        chain = last[0][1] if len(last) == 1 and last[0][0] is Action.TAKE else None
+        if chain is None:
+            return "match_of(taken)"
+        by_name: dict[str, list[str]] = {}
+        for at, name in reversed(list(enumerate(chain))):
+            by_name.setdefault(name, []).append(f"taken{'[4]' * at}[1]")
+        shown = [f"{name!r}: [{', '.join(events)}]" for name, events in by_name.items()]
+        return f"{{{', '.join(shown)}}}"
 
     def _keeping(self) -> list[str]:
         """``matcher.put(key, before, kept, time)``, without a call in the usual cases."""

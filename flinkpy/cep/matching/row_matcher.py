@@ -10,6 +10,7 @@ from typing import Any
 
 from flinkpy.cep.automaton.interpreter import Interpreter
 from flinkpy.cep.automaton.partial_matches import NO_RUNS, Found, Run, Runs, match_of
+from flinkpy.cep.automaton.pattern_states import END, StateKind
 from flinkpy.cep.matching.calendar import Calendar
 from flinkpy.cep.matching.generated_loop import GeneratedLoop
 from flinkpy.core.codegen.generated import failure_in, forget_source
@@ -47,6 +48,11 @@ class RowMatcher:
         self._event: Any = None
         self._most, self._warned = most, False
         self._gaps = bool(self._automaton.within_previous_ms)
+        gives = interpreter.gives_timed_out or any(
+            state.kind is StateKind.PENDING for state in self._automaton.states
+        )
+        # of a pattern whose partial matches end without giving anything; else 0
+        self._within_of_quiet = 0 if gives or self._gaps else self._automaton.within_ms
         self._loop = GeneratedLoop(interpreter) if generated else None
 
     def restore(self, runs: MutableMapping[Any, Runs]) -> None:
@@ -98,11 +104,26 @@ class RowMatcher:
         self._event = None
         for key in self.calendar.until(now):
             before = self.runs.get(key)
-            if before is not None:
+            if before is not None and not self._forgotten(key, before, now):
                 runs, found = self.interpreter.advance(before, now)
                 self.put(key, before, runs, now)
                 self._enter(key, runs)
                 yield from found
+
+    def _forgotten(self, key: object, before: Runs, now: int) -> bool:
+        """Does what is mostly to do, without the interpreter: nothing yet, or all partial matches
+        are too long, and nobody asks for them."""
+        within = self._within_of_quiet
+        if not within or before[-1].state == END:
+            return False
+        due = before[0].first.time + within
+        if due > now:
+            self.calendar.add(due, key)
+        elif before[-1].first.time + within <= now:
+            self.put(key, before, NO_RUNS, now)
+        else:
+            return False
+        return True
 
     def forget_all(self) -> None:
         """Drops all runs: of a batch job, when a key has ended."""
