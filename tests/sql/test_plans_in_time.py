@@ -50,7 +50,7 @@ def session() -> Session:
             "leftLowerBound=0, leftUpperBound=0, leftTimeIndex=1, rightTimeIndex=2], "
             "where=[(id = auction) AND (dateTime = dateTime) AND (price > 5)]",
         ),
-        (JOIN.format("", "b.`dateTime` > a.`dateTime`"), "Join(joinType=[INNER], "),
+        (JOIN.format("", "b.`dateTime` > a.`dateTime`"), "Join(joinType=[InnerJoin], "),
         ("SELECT * FROM bid ORDER BY `dateTime`, price", "TemporalSort(orderBy=[dateTime ASC, "),
         (
             FIRST.format("`dateTime`"),

@@ -20,7 +20,6 @@ from flinkpy.sql.changes.refused_changes import Refusals
 from flinkpy.sql.changes.upsert_keys import containing, in_order, upsert_keys
 from flinkpy.sql.physical.aggregate_phases import local_of
 from flinkpy.sql.physical.physical_nodes import (
-    AppendJoin,
     Calc,
     ChangelogNormalize,
     ChangingLimit,
@@ -123,23 +122,10 @@ def _fitted_aggregate(node: GroupAggregate) -> PhysicalNode:
 
 
 def _fitted_join(node: RegularJoin) -> PhysicalNode:
-    """A pair of two rows that stay is never taken back. Rows that expire need the general join."""
-    forever = not node.left_ttl_ms and not node.right_ttl_ms
-    if node.kind not in (JoinKind.INNER, JoinKind.SEMI) or not forever or not _is_growing(node):
-        return replace(
-            node,
-            left_unique_keys=_keys_with(node.left, node.left_keys),
-            right_unique_keys=_keys_with(node.right, node.right_keys),
-        )
-    return AppendJoin(
-        node.schema,
-        node.left,
-        node.right,
-        node.kind,
-        node.left_keys,
-        node.right_keys,
-        node.null_safe,
-        node.condition,
+    return replace(
+        node,
+        left_unique_keys=_keys_with(node.left, node.left_keys),
+        right_unique_keys=_keys_with(node.right, node.right_keys),
     )
 
 

@@ -18,7 +18,6 @@ from flinkpy.common.logical_types.logical_type import (
     VarCharType,
 )
 from flinkpy.sql.physical.physical_nodes import (
-    AppendJoin,
     Calc,
     ChangelogNormalize,
     ChangingLimit,
@@ -209,7 +208,7 @@ def _normalize(node: ChangelogNormalize) -> Keys:
 # -- joins -----------------------------------------------------------------------------------------
 
 
-def _join(node: RegularJoin | AppendJoin | IntervalJoin) -> Keys:
+def _join(node: RegularJoin | IntervalJoin) -> Keys:
     left = containing(upsert_keys(node.left), node.left_keys)
     if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
         return left
@@ -263,6 +262,5 @@ _KEYS: dict[type[PhysicalNode], Callable[[Any], Keys]] = {
     ChangelogNormalize: _normalize,
     DropUpdateBefore: _same,
     RegularJoin: _join,
-    AppendJoin: _join,
     IntervalJoin: _join,
 }

@@ -4,7 +4,6 @@ as in Flink."""
 from __future__ import annotations
 
 from flinkpy.sql.physical.physical_nodes import (
-    AppendJoin,
     GroupAggregate,
     MiniBatchAssigner,
     PhysicalNode,
@@ -15,7 +14,7 @@ from flinkpy.sql.physical.physical_nodes import (
 )
 from flinkpy.sql.physical.streaming_options import MiniBatch
 
-_WORK_BY_THE_BATCH = (GroupAggregate, RegularJoin, AppendJoin)
+_WORK_BY_THE_BATCH = (GroupAggregate, RegularJoin)
 
 
 def with_mini_batches(

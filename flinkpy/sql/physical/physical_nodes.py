@@ -297,18 +297,6 @@ class WindowRank(OneInputNode):
 
 
 @dataclass(frozen=True)
-class AppendJoin(TwoInputNode):
-    """STREAMING: an inner or semi-join of inputs that only grow. A pair goes out when its second
-    row comes; the rows of both sides are kept."""
-
-    kind: JoinKind
-    left_keys: tuple[int, ...] = ()
-    right_keys: tuple[int, ...] = ()
-    null_safe: tuple[bool, ...] = ()
-    condition: Rex | None = None
-
-
-@dataclass(frozen=True)
 class IntervalJoin(TwoInputNode):
     """STREAMING: pairs of rows with equal keys whose event times are in the ``interval``, for which
     ``condition`` (over the columns of both) is true. A row is kept as long as one in time can meet
@@ -355,7 +343,8 @@ class DistinctBuckets(OneInputNode):
 class RegularJoin(TwoInputNode):
     """STREAMING: pairs of rows with equal keys for which ``condition`` (over the columns of both)
     is true, as rows come and go on both sides. The unique keys of an input are sets of its columns
-    that no two of its rows share; an update may replace a row by them."""
+    that no two of its rows share; an update may replace a row by them. ``unknown_keys``: the two
+    columns of a NOT IN, whose ``condition`` is also true where one of them is null."""
 
     kind: JoinKind
     left_keys: tuple[int, ...] = ()
@@ -366,6 +355,7 @@ class RegularJoin(TwoInputNode):
     right_unique_keys: tuple[tuple[int, ...], ...] = ()
     left_ttl_ms: int = 0
     right_ttl_ms: int = 0
+    unknown_keys: tuple[int, int] | None = None
 
 
 class RankStrategy(Enum):

@@ -338,7 +338,9 @@ class StreamingPlanner:
     # -- joins -------------------------------------------------------------------------------------
 
     def _join(self, node: LogicalJoin) -> PhysicalNode:
+        unknown = None
         if node.null_aware:
+            unknown = _unknown_keys(node)
             node = _as_unknown(node)
         keys = keys_of(node)
         joined = self._window_join(node, keys)
@@ -358,6 +360,7 @@ class StreamingPlanner:
             keys.rest,
             left_ttl_ms=self._ttl_of(node.left),
             right_ttl_ms=self._ttl_of(node.right),
+            unknown_keys=unknown,
         )
 
     def _interval_join(
@@ -413,6 +416,14 @@ def _order_of(node: LogicalRank) -> TimeAttribute | None:
     if len(node.keys) != 1:
         return None
     return time_mark(node.input.schema.fields[node.keys[0].index].type)
+
+
+def _unknown_keys(node: LogicalJoin) -> tuple[int, int] | None:
+    """The two columns of a NOT IN."""
+    keys = keys_of(node)
+    if keys.rest is not None or len(keys.left) != 1:
+        return None
+    return keys.left[0], keys.right[0]
 
 
 def _as_unknown(node: LogicalJoin) -> LogicalJoin:

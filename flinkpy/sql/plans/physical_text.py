@@ -7,7 +7,6 @@ from typing import Any
 
 from flinkpy.sql.functions.user_function import shown_name
 from flinkpy.sql.physical.physical_nodes import (
-    AppendJoin,
     Calc,
     CollectNode,
     Correlate,
@@ -217,12 +216,6 @@ def _window_join(node: WindowJoin) -> str:
     )
 
 
-def _append_join(node: AppendJoin) -> str:
-    return (
-        f"Join(joinType=[{node.kind.value}], where=[{where_text(node)}], select=[{names_of(node)}])"
-    )
-
-
 def _interval_join(node: IntervalJoin) -> str:
     interval = node.interval
     bounds = (
@@ -273,7 +266,6 @@ _LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
     WindowAggregate: _window_aggregate,
     WindowJoin: _window_join,
     WindowRank: _window_rank,
-    AppendJoin: _append_join,
     IntervalJoin: _interval_join,
     TemporalSort: _temporal_sort,
     Deduplicate: _deduplicate,

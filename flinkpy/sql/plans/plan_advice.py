@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flinkpy.sql.physical.physical_nodes import AppendJoin, HashJoin, PhysicalNode, RegularJoin
+from flinkpy.sql.physical.physical_nodes import HashJoin, PhysicalNode, RegularJoin
 
 
 def advice_text(root: PhysicalNode, warnings: Sequence[str] = ()) -> str:
@@ -21,20 +21,16 @@ def _advice(node: PhysicalNode, seen: set[int]) -> Iterator[tuple[PhysicalNode, 
     seen.add(node.id)
     for each in node.inputs:
         yield from _advice(each, seen)
-    if isinstance(node, (HashJoin, AppendJoin, RegularJoin)) and not node.left_keys:
+    if isinstance(node, (HashJoin, RegularJoin)) and not node.left_keys:
         yield (
             node,
             "each row of one side meets each row of the other; a condition such as "
             "a.id = b.id lets rows meet by their key",
         )
-    if isinstance(node, (AppendJoin, RegularJoin)) and not _forgets(node):
+    if isinstance(node, RegularJoin) and not (node.left_ttl_ms and node.right_ttl_ms):
         yield (
             node,
             "the rows of both sides are kept for ever; a join of windows, or between times "
             "(a.ts BETWEEN b.ts - INTERVAL '1' HOUR AND b.ts), drops those that are too old, and "
             "table.exec.state.ttl those that rest",
         )
-
-
-def _forgets(node: AppendJoin | RegularJoin) -> bool:
-    return isinstance(node, RegularJoin) and bool(node.left_ttl_ms and node.right_ttl_ms)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkpy.sql.physical.physical_nodes import (
-    AppendJoin,
     Calc,
     ChangelogNormalize,
     ChangingLimit,
@@ -116,7 +115,7 @@ _FAMILIES: dict[type[PhysicalNode], Callable[[], Family]] = {
     HashAggregate: _aggregates,
     **dict.fromkeys((GroupAggregate, MiniBatchAssigner, DistinctBuckets), _changing_aggregates),
     **dict.fromkeys((HashJoin, IntervalJoin), _joins),
-    **dict.fromkeys((AppendJoin, RegularJoin), _changing_joins),
+    RegularJoin: _changing_joins,
     **dict.fromkeys((Sort, Rank, OverAggregate, TemporalSort, Deduplicate), _ordered),
     **dict.fromkeys((WatermarkAssigner, WindowTableFunction, WindowAggregate), _windows),
     **dict.fromkeys((WindowJoin, WindowRank), _windows),

@@ -11,7 +11,6 @@ from flinkpy.sql.changes.lasting_values import values_that_do_not_last
 from flinkpy.sql.changes.modify_kinds import takes_of, without_before
 from flinkpy.sql.changes.upsert_keys import upsert_keys
 from flinkpy.sql.physical.physical_nodes import (
-    AppendJoin,
     Calc,
     ChangelogNormalize,
     ChangingRank,
@@ -60,7 +59,7 @@ def test_each_node_takes_what_its_inputs_give_and_gets_what_it_needs() -> None:
                 assert without_before(each.changes).kinds <= takes_of(node).kinds, asked.statement
                 if each.changes.contains(AFTER):
                     _check_updates(node, each)
-    assert {RegularJoin, AppendJoin, ChangingRank, ChangelogNormalize, GroupAggregate} <= seen
+    assert {RegularJoin, ChangingRank, ChangelogNormalize, GroupAggregate} <= seen
 
 
 def _check_updates(node: PhysicalNode, input: PhysicalNode) -> None:
@@ -196,3 +195,12 @@ def test_values_that_differ_each_time_are_told() -> None:
         changing_session(strategy).plan(statement)
     assert not changing_session(strategy).plan("SELECT id, UUID() FROM orders").warnings
     assert values_that_do_not_last(plan.physical, lambda _: True) == []
+
+
+def test_rows_of_not_in_are_found_by_their_key_if_it_is_one_column() -> None:
+    join = the_only(
+        planned("SELECT id FROM orders WHERE id NOT IN (SELECT order_id FROM payments)"),
+        RegularJoin,
+    )
+    assert isinstance(join, RegularJoin)
+    assert (join.left_keys, join.unknown_keys) == ((), (0, 0))

@@ -11,15 +11,9 @@ from flinkpy.table.translation.translation_context import TranslationContext
 
 if TYPE_CHECKING:
     from flinkpy.graph.operator_port import ColumnarJoin
-    from flinkpy.sql.physical.physical_nodes import (
-        AppendJoin,
-        HashJoin,
-        IntervalJoin,
-        RegularJoin,
-        WindowJoin,
-    )
+    from flinkpy.sql.physical.physical_nodes import HashJoin, IntervalJoin, RegularJoin, WindowJoin
 
-    KeyedJoin: TypeAlias = WindowJoin | AppendJoin | RegularJoin | IntervalJoin
+    KeyedJoin: TypeAlias = WindowJoin | RegularJoin | IntervalJoin
 
 
 def join_spec(node: HashJoin | KeyedJoin, context: TranslationContext) -> JoinSpec:
