@@ -8,12 +8,18 @@ from flinkpy.core.errors import BadRecordError
 
 # What meanings and kernels raise for values that they cannot take; Arrow's are ValueErrors
 VALUE_ERRORS = (ArithmeticError, ValueError)
+# What a statement without FROM reads; an error does not name it
+NO_COLUMN = "(no column)"
 _MOST_COLUMNS, _MOST_CHARACTERS = 20, 60
 
 
 def row_error(text: str, error: BaseException, row: Mapping[str, object]) -> BadRecordError:
     """The error of a row, with the expression's text and the row's values."""
-    shown = [f"{name}={value!r:.{_MOST_CHARACTERS}}" for name, value in row.items()]
+    shown = [
+        f"{name}={value!r:.{_MOST_CHARACTERS}}" for name, value in row.items() if name != NO_COLUMN
+    ]
+    if not shown:
+        return BadRecordError(f"{text}: {_reason(error)}")
     if len(shown) > _MOST_COLUMNS:
         shown[_MOST_COLUMNS:] = ["..."]
     return BadRecordError(f"{text}: {_reason(error)}, in the row ({', '.join(shown)})")

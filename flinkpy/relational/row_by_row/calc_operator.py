@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.changelog_mode import ALL_CHANGES
-from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.elements import BEYOND_TIME, Batch, ColumnBatch, Watermark
+from flinkpy.operators.base import Work
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.relational.relational_operator import RelationalOperator
+from flinkpy.relational.row_times import times_of
 
 
 class CalcOperator(RelationalOperator):
@@ -34,6 +37,34 @@ class CalcOperator(RelationalOperator):
             return None
         rest = batch if result.passed is None else _passed(batch, result.passed)
         return rest.with_columns(result.batch)
+
+
+class CalcAtWatermarkOperator(CalcOperator):
+    """A program that also reads the watermark of the operator, in a column of this type behind the
+    others. It is null before there is one."""
+
+    def __init__(self, program: CalcProgram, schema: pa.Schema, kind: pa.DataType) -> None:
+        super().__init__(program, schema)
+        self.kind = kind
+
+    def open(self) -> None:
+        super().open()
+        self._watermark: int | None = None
+
+    def process_watermark(self, watermark: Watermark) -> Work | None:
+        if watermark.timestamp < BEYOND_TIME:
+            self._watermark = watermark.timestamp
+        return super().process_watermark(watermark)
+
+    def process_columns(self, batch: ColumnBatch) -> ColumnBatch | None:
+        rows = batch.data.num_rows
+        if self._watermark is None:
+            column = pa.nulls(rows, self.kind)
+        else:
+            column = times_of(np.full(rows, self._watermark, np.int64), self.kind)
+        names = [*batch.data.schema.names, "watermark"]
+        data = pa.RecordBatch.from_arrays([*batch.data.columns, column], names=names)
+        return super().process_columns(batch.with_columns(data))
 
 
 def _passed(batch: ColumnBatch, passed: pa.BooleanArray) -> ColumnBatch:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from flinkpy.columns.sql.row_errors import NO_COLUMN
 from flinkpy.common.logical_types.logical_type import (
     ArrayType,
     IntType,
@@ -75,7 +76,7 @@ class Source:
 def one_row() -> LogicalValues:
     """What a SELECT without FROM reads."""
     zero = whole_number(0)
-    return LogicalValues(row_of([RowField("ZERO", zero.type)]), ((0,),))
+    return LogicalValues(row_of([RowField(NO_COLUMN, zero.type)]), ((0,),))
 
 
 @dataclass(frozen=True)

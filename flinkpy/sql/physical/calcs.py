@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 
 from flinkpy.common.logical_types.logical_type import RowType
 from flinkpy.sql.physical.physical_nodes import Calc, PhysicalNode
-from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, inputs_of, walk
+from flinkpy.sql.rex.rex_nodes import Rex, RexInput, inputs_of, walk
 from flinkpy.sql.rules.conditions import conjunction, conjuncts, replaced_inputs
-from flinkpy.sql.sql_errors import ValidationError
 
 _LARGE = 40  # parts of an expression that are not written twice
-PLANNED_ONLY = {  # functions that have a type, and are not computed yet
-    "CURRENT_WATERMARK": (
-        "CURRENT_WATERMARK cannot be computed yet; what is late is dropped by windows, and counted "
-        "in the metric numLateRecordsDropped"
-    )
-}
 
 
 def calc(
@@ -26,7 +18,6 @@ def calc(
     """These columns of the rows for which the condition is true, in one operator with a Calc
     below."""
     columns = tuple(inputs(input.schema)) if projections is None else tuple(projections)
-    _refuse_planned_only((*columns, *conjuncts(condition)))
     if isinstance(input, Calc) and _may_merge(input, columns, condition):
         columns = tuple(replaced_inputs(each, input.projections) for each in columns)
         if condition is not None:
@@ -36,12 +27,6 @@ def calc(
     if condition is None and is_identity(columns, input.schema, schema):
         return input
     return Calc(schema, input, columns, condition)
-
-
-def _refuse_planned_only(expressions: Iterable[Rex]) -> None:
-    for part in chain.from_iterable(map(walk, expressions)):
-        if isinstance(part, RexCall) and part.function in PLANNED_ONLY:
-            raise ValidationError(PLANNED_ONLY[part.function], span=part.span)
 
 
 def _may_merge(below: Calc, columns: Sequence[Rex], condition: Rex | None) -> bool:

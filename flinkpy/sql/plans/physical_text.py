@@ -35,6 +35,7 @@ from flinkpy.sql.physical.physical_nodes import (
 )
 from flinkpy.sql.plans.changing_text import CHANGING_LINES
 from flinkpy.sql.plans.plan_text import (
+    Line,
     aggregates_text,
     limit_parts,
     names_at,
@@ -63,8 +64,40 @@ def _line_with_kinds(node: PhysicalNode) -> str:
 
 
 def execution_text(root: PhysicalNode) -> str:
-    """The operators of the job, each with its number."""
-    return tree_text(root, lambda node: f"{physical_line(node)} [{node.id}]")
+    """The operators of the job, each with its number. What several read is shown where the first of
+    them reads it."""
+    numbers = _numbers_of_reused(root)
+    shown: set[int] = set()
+
+    def lined(node: PhysicalNode) -> Line:
+        reused = numbers.get(id(node))
+        if reused is not None and reused in shown:
+            return Line(f"Reused(reference_id=[{reused}])")
+        mark = "" if reused is None else f"(reuse_id=[{reused}])"
+        if reused is not None:
+            shown.add(reused)
+        text = f"{physical_line(node)}{mark} [{node.id}]"
+        return Line(text, tuple(map(lined, node.inputs)))
+
+    return tree_text(lined(root), lambda line: str(line.text))
+
+
+def _numbers_of_reused(root: PhysicalNode) -> dict[int, int]:
+    """By ``id()`` of the nodes that are read more than once: numbers, in the order in which a
+    second reader is met."""
+    met: set[int] = set()
+    numbers: dict[int, int] = {}
+
+    def visit(node: PhysicalNode) -> None:
+        if id(node) in met:
+            numbers.setdefault(id(node), len(numbers) + 1)
+            return
+        met.add(id(node))
+        for each in node.inputs:
+            visit(each)
+
+    visit(root)
+    return numbers
 
 
 def physical_line(node: PhysicalNode) -> str:

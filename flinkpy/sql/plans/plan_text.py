@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from flinkpy.common.logical_types.logical_type import RowType
@@ -44,14 +45,29 @@ class JoinNode(Protocol):
     def condition(self) -> Rex | None: ...
 
 
-def tree_text(root: Node, line: Callable[[Any], str]) -> str:
-    """The plan as a tree; a node that was shown already is shown by its first line only."""
+class Tree(Protocol):
+    """What has a line, and inputs below it."""
+
+    @property
+    def inputs(self) -> Sequence[Any]: ...
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a tree, and those below it."""
+
+    text: str
+    inputs: tuple[Line, ...] = ()
+
+
+def tree_text(root: Tree, line: Callable[[Any], str]) -> str:
+    """The plan as a tree."""
     lines: list[str] = []
     _add(root, line, lines, "", "")
     return "\n".join(lines)
 
 
-def _add(node: Node, line: Callable[[Any], str], lines: list[str], first: str, rest: str) -> None:
+def _add(node: Tree, line: Callable[[Any], str], lines: list[str], first: str, rest: str) -> None:
     lines.append(first + line(node))
     inputs = list(node.inputs)
     for place, each in enumerate(inputs):

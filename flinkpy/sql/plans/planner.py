@@ -11,6 +11,7 @@ from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.changes.changes_of_plans import ChangeOptions, with_changes
 from flinkpy.sql.changes.lasting_values import values_that_do_not_last
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink
+from flinkpy.sql.physical.batch_phases import with_phases
 from flinkpy.sql.physical.mini_batches import with_mini_batches
 from flinkpy.sql.physical.physical_nodes import PhysicalNode
 from flinkpy.sql.physical.physical_planner import batch_plan, collected
@@ -67,6 +68,7 @@ class Planner:
             options.get("table.exec.sink.upsert-materialize", "auto").lower()
         )
 
+        self._phases = options.get("table.optimizer.agg-phase-strategy", "auto").lower()
         strategy = options.get("table.optimizer.non-deterministic-update.strategy", "ignore")
         self._refuses_varying = strategy.lower() == "try_resolve"
 
@@ -90,7 +92,8 @@ class Planner:
     def _planned(self, logical: LogicalNode) -> Plan:
         optimal = optimized(logical, self._rules)
         if self._rules.is_batch:
-            physical = with_shared_parts(batch_plan(optimal), self._rules)
+            physical = with_phases(batch_plan(optimal), self._phases)
+            physical = with_shared_parts(physical, self._rules)
         else:
             physical = StreamingPlanner(self._streaming).plan(optimal)
             if self._streaming.mini_batch is not None:

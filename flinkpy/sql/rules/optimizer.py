@@ -13,13 +13,14 @@ from flinkpy.sql.rules.join_rules import (
     semi_join_through_project,
     with_implied_filters,
 )
+from flinkpy.sql.rules.over_variances import variances_of_over
 from flinkpy.sql.rules.rank_rules import filter_as_rank
 from flinkpy.sql.rules.rule_phases import Phase, RuleContext
 from flinkpy.sql.rules.set_operation_rules import SET_RULES
 from flinkpy.sql.rules.simplification import SIMPLER
 from flinkpy.sql.rules.subquery_rules import SUBQUERY_RULES
 
-EXPAND = Phase("expand", (*SUBQUERY_RULES, *SET_RULES))
+EXPAND = Phase("expand", (*SUBQUERY_RULES, *SET_RULES, variances_of_over))
 SIMPLIFY = Phase("simplify", SIMPLER)
 PUSH = Phase(
     "push",

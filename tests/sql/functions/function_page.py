@@ -56,6 +56,7 @@ TITLES = {
 # The planner puts something else in their place.
 PLANNED_AWAY = frozenset(
     {"CURRENT_DATABASE", "GROUPING", "GROUPING_ID", "GROUP_ID", *(f.name for f in GROUP_WINDOWS)}
+    | {"CURRENT_WATERMARK", "SOURCE_WATERMARK"}
 )
 _ROWS = "(VALUES ('a', 1, 0.5e0), ('b', 2, 1.5e0), ('c', 3, 4e0)) AS e (t, v, x)"
 _BITMAPS = """A `BITMAP` is a set of numbers from 0 to 2^32 - 1. `collect()`, Arrow and pandas give it as bytes in the portable form of Roaring bitmaps, which other systems

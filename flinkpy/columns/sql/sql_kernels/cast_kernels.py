@@ -26,6 +26,7 @@ from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import (
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import fitted, in_scale
 from flinkpy.columns.sql.sql_kernels.numbers.integer_kernels import wrapping
 from flinkpy.columns.sql.sql_kernels.text_cast_kernels import from_texts, texts_of
+from flinkpy.columns.sql.sql_meanings.casts.cast_meanings import counted_in_nanoseconds
 from flinkpy.common.logical_types.logical_type import (
     BooleanType,
     DateType,
@@ -238,7 +239,7 @@ def _floor(moments: pa.Array, unit: str) -> Any:
 def _digits(have: int, wanted: int, kind: pa.DataType) -> Callable[[Any], Any]:
     """Moments with another number of digits; what is too much is cut."""
     if wanted >= have:
-        return lambda moments: moments.cast(kind)
+        return lambda moments: _finer(moments, kind)
 
     def change(moments: Any) -> Any:
         per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[moments.type.unit]
@@ -251,6 +252,16 @@ def _digits(have: int, wanted: int, kind: pa.DataType) -> Callable[[Any], Any]:
         return floored.cast(kind)
 
     return change
+
+
+def _finer(moments: pa.Array, kind: pa.DataType) -> Any:
+    """Moments of another unit. Raises ValueError for one that the unit does not reach."""
+    try:
+        return moments.cast(kind)
+    except pa.ArrowInvalid:
+        for moment in moments.cast(pa.timestamp("us", moments.type.tz)).to_pylist():
+            counted_in_nanoseconds(moment)
+        raise
 
 
 def _counted(moments: pa.Array) -> Any:

@@ -262,18 +262,19 @@ def _instant(local: datetime.datetime, zone: datetime.tzinfo) -> datetime.dateti
 def _cut_to(precision: int) -> Cast:
     """Moments and times with so many digits of the second."""
     if precision > 6:
-        return _counted_in_nanoseconds
+        return counted_in_nanoseconds
     unit = 10 ** max(0, 6 - precision)
     return lambda moment: moment.replace(microsecond=moment.microsecond // unit * unit)
 
 
-def _counted_in_nanoseconds(moment: Any) -> Any:
+def counted_in_nanoseconds(moment: Any) -> Any:
     """The same value. Raises ValueError for a moment that 64 bits of nanoseconds do not hold."""
     if isinstance(moment, datetime.datetime):
         first, last = _OF_NANOSECONDS
-        if not first <= moment.replace(tzinfo=None) <= last:
+        shown = moment.replace(tzinfo=None)
+        if not first <= shown <= last:
             raise ValueError(
-                f"{moment} is beyond a TIMESTAMP of more than 6 digits, which spans the years 1677 "
+                f"{shown} is beyond a TIMESTAMP of more than 6 digits, which spans the years 1677 "
                 "to 2262; write TIMESTAMP(6)"
             )
     return moment
