@@ -85,8 +85,12 @@ class HoldsWindows(WindowsInTime):
         """Takes the rows of a batch; drops those that are late."""
         input, data = self.inputs[side], columns(batch, self.context).data
         with explained(data, self.context):
-            data = with_schema(data, input.schema)
-            self.drop_late(self._held.add(side, data, self.moments(input.window, data)))
+            self.hold_rows(with_schema(data, input.schema), side)
+
+    def hold_rows(self, data: pa.RecordBatch, side: int) -> None:
+        """The same for rows in the columns of the side."""
+        moments = self.moments(self.inputs[side].window, data)
+        self.drop_late(self._held.add(side, data, moments))
         self.set_alarm()
 
     def advance(self, until: int) -> Work:

@@ -43,10 +43,11 @@ from flinkpy.sql.physical.physical_nodes import (
     TableScan,
     UnionAll,
     WatermarkAssigner,
+    WindowAggregate,
     WindowTableFunction,
     with_inputs,
 )
-from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind
+from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import SortKey
 
 UPSERTS = ChangelogMode.upsert()
@@ -83,7 +84,16 @@ def takes_of(node: PhysicalNode) -> ChangelogMode:
         return node.takes
     if isinstance(node, WindowTableFunction):
         return INSERT_ONLY if node.window.kind is WindowKind.SESSION else UPSERTS
+    if isinstance(node, WindowAggregate):
+        return UPSERTS if _takes_rows_back(node.window) else INSERT_ONLY
     return UPSERTS if type(node) in _TAKE_CHANGES else INSERT_ONLY
+
+
+def _takes_rows_back(window: WindowSpec) -> bool:
+    """Whether a row that goes is in the windows of the row that came: a session may have grown by
+    that, and the machine's time has gone on."""
+    is_session = window.kind is WindowKind.SESSION and window.bounds is None
+    return not is_session and not window.is_processing
 
 
 _TAKE_CHANGES = frozenset[type[PhysicalNode]](

@@ -42,7 +42,7 @@ _GROUP_WINDOW = (
     "group by window_start and window_end of TUMBLE, HOP, CUMULATE or SESSION, so that each row "
     "goes out once"
 )
-_WINDOWS = "aggregate windows over rows that are only added, before other nodes change them"
+_WINDOWS = "aggregate in TUMBLE, HOP or CUMULATE, or use windows before other nodes change the rows"
 _ORDER = "order by a column that a row keeps, not by the time at which it comes"
 _WAYS_OUT: dict[type[PhysicalNode], str] = {
     OverAggregate: "compute OVER before the rows change",

@@ -23,6 +23,7 @@ from flinkpy.sql.physical.physical_nodes import (
     RankStrategy,
     RegularJoin,
     TableScan,
+    WindowAggregate,
     with_inputs,
 )
 
@@ -85,7 +86,7 @@ def without_rows_before(node: PhysicalNode) -> PhysicalNode:
 
 
 def _keeping(
-    node: GroupAggregate | ChangingLimit | LastRow, *, wants_before: bool
+    node: GroupAggregate | WindowAggregate | ChangingLimit | LastRow, *, wants_before: bool
 ) -> PhysicalNode | None:
     """What takes rows back needs them; what it gives, it knows itself."""
     return _over(node, True, gives=wants_before)
@@ -116,6 +117,7 @@ _FORMS: dict[type[PhysicalNode], Callable[..., Any]] = {
     Calc: _calc,
     TableScan: _scan,
     GroupAggregate: _keeping,
+    WindowAggregate: _keeping,
     ChangingLimit: _keeping,
     LastRow: _keeping,
     ChangelogNormalize: _normalize,

@@ -14,6 +14,7 @@ import pytest
 from examples.nexmark.queries_in_sql import SQL, auction_house, query
 from flinkpy.common.types import RowKind
 from flinkpy.connectors.memory.nexmark import NexmarkGenerator
+from flinkpy.relational.windows.held_aggregates import ChangingAggregatesOperator
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table import TableEnvironment
 from tests.nexmark_in_python import NAIVE, events_of
@@ -130,17 +131,25 @@ def test_a_query_gives_the_same_in_both_modes_at_any_parallelism(
     assert found == expected(name, MANY)
 
 
-WINDOWED = ("q5", "q7", "q8", "q11")  # windows of rows that change
+SESSIONS = "q11"  # of rows that change
 
 
 @pytest.mark.wide(but=("[q9-3]",))
 @pytest.mark.parametrize("parallelism", [1, 3])
-@pytest.mark.parametrize("name", [each for each in SHOWN if each not in WINDOWED])
+@pytest.mark.parametrize("name", [each for each in SHOWN if each != SESSIONS])
 def test_what_is_left_of_changes_is_the_result_of_the_rows_that_are_left(
     name: str, parallelism: int
 ) -> None:
     """Persons, auctions and bids come wrong first, and are corrected."""
     assert answered(name, corrected_house(FEW, parallelism=parallelism)) == expected(name, FEW)
+
+
+@pytest.mark.wide
+def test_rows_that_are_taken_back_go_before_their_window_closes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ChangingAggregatesOperator, "most", 3)
+    assert answered("q5", corrected_house(FEW)) == expected("q5", FEW)
 
 
 @pytest.mark.wide

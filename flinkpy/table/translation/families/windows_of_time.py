@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from flinkpy.datastream.streams.recorded import ColumnStream
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.relational.ordering.rank_rows import RankSpec
-from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
+from flinkpy.relational.windows.held_aggregates import (
+    ChangingAggregatesOperator,
+    HeldAggregatesOperator,
+)
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.partial_aggregates import PartialAggregatesOperator
@@ -75,7 +78,9 @@ def window_aggregate(node: WindowAggregate, context: TranslationContext) -> Colu
     kinds = [field.type for field in schema][len(keys) : len(keys) + len(calls)]
     merges = are_partial(calls, inputs, kinds)
     operator: ColumnarOperator
-    if window.kind is WindowKind.SESSION and window.bounds is None:
+    if not node.input.changes.is_insert_only:
+        operator = ChangingAggregatesOperator(calls, words, input, clock, schema)
+    elif window.kind is WindowKind.SESSION and window.bounds is None:
         of_sessions = SessionAggregatesOperator if merges else HeldSessionsOperator
         operator = of_sessions(calls, words, input, clock, schema)
     elif are_in_slices(calls, inputs):
