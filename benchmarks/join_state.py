@@ -38,6 +38,7 @@ from tests.operators.harness import ChainHarness, linear
 BATCH = 8_192
 TARGET = 60  # bytes a row
 _SPARSE = 7_919  # keys are not small
+_DATA = 42  # bytes of a row
 
 
 class Side:
@@ -57,7 +58,7 @@ class Side:
         if memory is not None:
             options[COLUMNS_MEMORY.key] = memory
         self.harness = ChainHarness(linear(self.operator, inputs=2), configuration=options)
-        self._push, _ = self.harness.chain.batch_inputs()
+        self._push, self._push_other = self.harness.chain.batch_inputs()
 
     def rows(self, ids: Any) -> pa.RecordBatch:
         """Rows that can be made again: all of them depends on the id."""
@@ -85,6 +86,21 @@ class Side:
         for start in starts.tolist():
             self._touch_batch(start, skipped, some)
         return some * len(starts)
+
+    def probe(self, batches: int = 12) -> float:
+        """Rows of the right, each of a key drawn at random; gives pairs a second of the
+        processor."""
+        pairs, took = 0, 0.0
+        for begin in range(0, 2_048 * batches, 2_048):
+            keys = self.chance.integers(0, self.keys, 2_048) * _SPARSE
+            data = rows_of("r_", np.arange(begin, begin + 2_048), keys, self.chance)
+            began = time.process_time()
+            self._push_other(ColumnBatch(data, None, None))
+            took += time.process_time() - began
+            given = self.harness.writers[0].elements
+            pairs += sum(len(each) for each in given if isinstance(each, ColumnBatch))
+            given.clear()
+        return pairs / took
 
     def _touch_batch(self, start: int, skipped: int, some: int) -> None:
         """Takes back rows of a batch, and adds others."""
@@ -119,6 +135,7 @@ def measure(rows: int, rows_of_key: int, memory: int | None) -> dict[str, float]
     found["touched"] = touched = side.touch(rows, 0.01)
     found["touched_a_second"] = 2 * touched / (time.process_time() - began_cpu)
     found |= checkpoints(side, rows)
+    found["pairs_a_second"] = side.probe()
     return found
 
 
@@ -181,7 +198,24 @@ def main() -> list[Comparison]:
                 target=1.0,
             )
         )
+    found.append(with_a_tenth(rows // 5))
     return found
+
+
+def with_a_tenth(rows: int) -> Comparison:
+    """Pairs a second that the right side finds, in memory for a tenth of the left side's data. The
+    system may keep the files in memory, as far as it has some."""
+    rates = [
+        in_a_process(rows, 10, memory)["pairs_a_second"] for memory in (None, rows * _DATA // 10)
+    ]
+    return Comparison(
+        "a join, rows for a tenth in memory v all",
+        "pairs/s",
+        rates[1],
+        rates[0],
+        rates[1] / rates[0],
+        target=0.3,
+    )
 
 
 if __name__ == "__main__":

@@ -41,10 +41,16 @@ class ChangingSubtasks(Subtasks):
 
     output: GatheredChanges
 
-    def __init__(self, make: Callable[[], Any], schema: pa.Schema, keys: Sequence[int]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        schema: pa.Schema,
+        keys: Sequence[int],
+        configuration: dict[str, Any] | None = None,
+    ) -> None:
         self._schema = schema
         self._keys = tuple(keys)
-        super().__init__(make)
+        super().__init__(make, configuration=configuration)
 
     def new_output(self) -> GatheredChanges:
         return GatheredChanges()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options.state import COLUMNS_MEMORY
 from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.ranks.changing_rank import ChangingRankOperator, ChangingRankSpec
 from flinkpy.sql.physical.physical_nodes import RankStrategy
@@ -49,16 +50,20 @@ def specs(draw: Any, strategy: RankStrategy) -> ChangingRankSpec:
     return ChangingRankSpec(rank, strategy, ALL_CHANGES)
 
 
-def subtasks(spec: ChangingRankSpec, ttl_ms: int = 0) -> ChangingSubtasks:
+def subtasks(
+    spec: ChangingRankSpec, ttl_ms: int = 0, options: dict[str, Any] | None = None
+) -> ChangingSubtasks:
     schema = ROWS.append(pa.field("rank", pa.int64())) if spec.rank.gives_rank else ROWS
     return ChangingSubtasks(
-        lambda: ChangingRankOperator(spec, ROWS, schema, ttl_ms), ROWS, spec.rank.partition
+        lambda: ChangingRankOperator(spec, ROWS, schema, ttl_ms), ROWS, spec.rank.partition, options
     )
 
 
-def check(spec: ChangingRankSpec, changes: list[Any], size: int) -> None:
+def check(
+    spec: ChangingRankSpec, changes: list[Any], size: int, options: dict[str, Any] | None = None
+) -> None:
     expected = PlainRank(spec).run(changes)
-    found = subtasks(spec).run_changes(changes, size)
+    found = subtasks(spec, options=options).run_changes(changes, size)
     if size == 1:
         assert found == expected
     assert folded(found) == folded(expected)
@@ -77,7 +82,8 @@ def test_of_rows_that_are_added_the_best_are_given(
 def test_of_rows_that_change_the_best_are_given(
     data: st.DataObject, changes: list[Any], size: int
 ) -> None:
-    check(data.draw(specs(RETRACT)), changes, size)
+    memory = data.draw(st.sampled_from([{}, {COLUMNS_MEMORY.key: "0 b"}]))
+    check(data.draw(specs(RETRACT)), changes, size, memory)
 
 
 @st.composite
