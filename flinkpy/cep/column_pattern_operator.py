@@ -6,6 +6,7 @@ other. Only events that can matter to the pattern become rows."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,17 @@ from flinkpy.cep.matching.candidates import Candidates
 from flinkpy.cep.matching.expression_conditions import ExpressionConditions
 from flinkpy.cep.matching.generated_loop import expressions_of
 from flinkpy.cep.matching.pending_columns import PendingColumns
+from flinkpy.cep.matching.places import as_it_is, needs_no_events, with_rows
 from flinkpy.cep.pattern_operator import PENDING, Matched, PatternOperator
 from flinkpy.columns.values.conversion import rows_of_batch
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import BatchForm, Work
 from flinkpy.operators.columnar.column_operators import columns, explained
+from flinkpy.operators.output.output_isolation import private
 from flinkpy.state.snapshots.frozen_tables import FrozenRegion
+
+_AT_ONCE = 1 << 10  # matches whose rows are made together
 
 
 class ColumnPatternOperator(PatternOperator):
@@ -46,7 +51,10 @@ class ColumnPatternOperator(PatternOperator):
     def _open_state(self, automaton: Automaton) -> None:
         self._open_matcher(automaton)
         conditions = ExpressionConditions(expressions_of(automaton))
-        self._waiting = PendingColumns(Candidates(automaton), conditions, self.key_columns)
+        places = needs_no_events(automaton) and self._matcher.is_generated
+        self._waiting = PendingColumns(Candidates(automaton), conditions, self.key_columns, places)
+        self._own = private if self._calls.copies else as_it_is
+        self._calls.copies = False  # matches come with rows of their own
         self._waiting.restore(self.backend.register_region(PENDING, self._freeze_pending))
         self._arm()
 
@@ -96,3 +104,10 @@ class ColumnPatternOperator(PatternOperator):
         if due.events:
             found = self._matcher.take(due.keys, due.times, due.events, due.truths)
             yield from self._guarded(found)
+
+    def _emit(self, found: Iterator[Found]) -> Work:
+        return super()._emit(self._in_rows(found))
+
+    def _in_rows(self, found: Iterator[Found]) -> Iterator[Found]:
+        while some := list(islice(found, _AT_ONCE)):
+            yield from with_rows(some, self._own)

@@ -31,13 +31,13 @@ class MatchCalls:
         self._process: MatchCall = function.process_match
         if not policy.fails_at_once:
             self._process = guarded_match(self._process, policy, context)
-        self._copies = not context.object_reuse
+        self.copies = not context.object_reuse
 
     def call(self, found: Found, at: MatchContext) -> Iterable[Any] | None:
         """What the function gives, with what it sent to side outputs."""
         at._timestamp = found.timestamp
         match, function = found.match, self._function
-        if self._copies:
+        if self.copies:
             for events in match.values():
                 events[:] = map(private, events)
         given: Iterable[Any] | None = None

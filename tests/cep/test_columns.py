@@ -21,6 +21,7 @@ from flinkpy.cep.matching.expression_conditions import ExpressionConditions
 from flinkpy.cep.matching.generated_loop import expressions_of
 from flinkpy.cep.matching.pending_columns import PendingColumns
 from flinkpy.cep.matching.pending_events import PendingEvents
+from flinkpy.cep.matching.places import is_expression, with_rows
 from flinkpy.cep.matching.row_candidates import row_candidates
 from flinkpy.cep.matching.row_matcher import RowMatcher
 from flinkpy.columns.values.conversion import rows_of_batch
@@ -70,7 +71,8 @@ class InColumns:
     def __init__(self, automaton: Any, gives: bool = True) -> None:
         conditions = ExpressionConditions(expressions_of(automaton))
         self.matcher = RowMatcher(Interpreter(automaton, lambda: 0, gives), Calendar(1))
-        self.pending = PendingColumns(Candidates(automaton), conditions, ("key",))
+        places = all(map(is_expression, automaton.conditions())) and self.matcher.is_generated
+        self.pending = PendingColumns(Candidates(automaton), conditions, ("key",), places)
         self.objects = 0
 
     def add(self, data: pa.RecordBatch) -> None:
@@ -80,7 +82,7 @@ class InColumns:
         due = self.pending.until(now, self.matcher.runs, lambda rows: [row.key for row in rows])
         self.objects += len(due.events)
         found = self.matcher.take(due.keys, due.times, due.events, due.truths)
-        return [*found, *self.matcher.advance(now)]
+        return with_rows([*found, *self.matcher.advance(now)], lambda row: row)
 
 
 class OverRows:

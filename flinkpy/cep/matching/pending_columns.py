@@ -19,6 +19,7 @@ from flinkpy.cep.event_conditions import Condition
 from flinkpy.cep.matching.candidates import Candidates
 from flinkpy.cep.matching.expression_conditions import ExpressionConditions, Marks
 from flinkpy.cep.matching.pending_events import PendingEvents
+from flinkpy.cep.matching.places import places_of
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.values.conversion import python_values, rows_of_batch
 from flinkpy.core.clock import Turns
@@ -72,11 +73,17 @@ class Part:
 
 class PendingColumns:
     """Batches with the times of their events. ``key``: the names of the key's columns. What a
-    snapshot held are rows; as long as some of them wait, all events become rows."""
+    snapshot held are rows; as long as some of them wait, all events become rows. With ``places``,
+    events are places of rows, as the loop does not look at them."""
 
     def __init__(
-        self, candidates: Candidates, conditions: ExpressionConditions, key: tuple[str, ...]
+        self,
+        candidates: Candidates,
+        conditions: ExpressionConditions,
+        key: tuple[str, ...],
+        places: bool = False,
     ) -> None:
+        self._places = places
         self._candidates, self._conditions, self._key = candidates, conditions, key
         self._parts: list[Part] = []
         self._taken_until = MIN_TIMESTAMP
@@ -151,7 +158,9 @@ class PendingColumns:
         for part in due:
             at = part.at[is_chosen[begin : begin + len(part.at)]]
             begin += len(part.at)
-            rows += rows_of_batch(_taken(part.data, at))
+            data = _taken(part.data, at)
+            is_known = self._places and all(holds is not None for holds in part.truths)
+            rows += places_of(data) if is_known else rows_of_batch(data)
             times.append(part.times[at])
             for known, holds in zip(truths, part.truths):
                 known += [None] * len(at) if holds is None else holds[at].tolist()

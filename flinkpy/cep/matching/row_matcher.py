@@ -55,6 +55,11 @@ class RowMatcher:
         self._within_of_quiet = 0 if gives or self._gaps else self._automaton.within_ms
         self._loop = GeneratedLoop(interpreter) if generated else None
 
+    @property
+    def is_generated(self) -> bool:
+        """Whether there is a loop for the pattern, so that it is not interpreted."""
+        return self._loop is not None and self._loop.take is not None
+
     def restore(self, runs: MutableMapping[Any, Runs]) -> None:
         """Goes on with the runs of a snapshot."""
         self.runs = runs
