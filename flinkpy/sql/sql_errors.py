@@ -46,7 +46,9 @@ _CLAUSES = {  # what a statement says where a plan has an operator
     "RANK() on ": _clause(r"\b(?:DENSE_)?RANK\b"),
     "FETCH is ": _clause(r"\bORDER\s+BY\b"),
     "Sort on ": _clause(r"\bORDER\s+BY\b"),
-    "OVER windows' ": _clause(r"\bOVER\b"),
+    "The window can only ": _clause(r"\bOVER\b"),
+    "Non-time attribute sort ": _clause(r"\bOVER\b"),
+    "rows that are not there yet": _clause(r"\bOVER\b"),
 }
 
 

@@ -74,6 +74,7 @@ KEPT: dict[str, dict[str, str]] = {
     "ColumnOperator": {"_schema": FROM_INPUT},
     "ColumnarJoinOperator": {"_held": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
     "CompilesCalcs": {"_compiled": NOTHING},
+    "FirstRowsOperator": {"_seen": REGION},
     "GatherRowsOperator": dict.fromkeys(
         ("_held", "_rows", "_since_ms"), "what is given in front of the barrier"
     ),

@@ -18,6 +18,8 @@ from flinkpy.relational.in_time.temporal_sort import TemporalSortOperator
 from flinkpy.sql.rex.relational_terms import Frame, OverGroup
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
 from tests.operators.joining import disordered
+from tests.relational.changing_subtasks import ChangingSubtasks
+from tests.relational.drawn_changes import ROWS as ANY_ROWS
 from tests.relational.subtasks_of_tables import ROWS, SubtasksOfTables
 
 ANY = BigIntType()
@@ -141,3 +143,17 @@ def test_rows_are_sorted_by_time(steps: list[Any], by_number: bool) -> None:
     of = SubtasksOfTables(lambda: TemporalSortOperator(keys, ROWS), by_key=False)
     expected = sorted(in_time(steps), key=lambda row: (row[2], -row[1] if by_number else 0))
     assert of.run_rows(steps) == expected
+
+
+def test_a_first_row_that_went_out_long_ago_is_forgotten() -> None:
+    subtasks = ChangingSubtasks(
+        lambda: FirstRowsOperator(ANY_ROWS, None, (0,), ANY_ROWS, ttl_ms=1000), ANY_ROWS, (0,)
+    )
+    row = ("+I", (1, "a", 0.0, 0))
+    assert subtasks.take([row, row]) == [row]
+    subtasks.timers.clock.advance(0.5)
+    subtasks.restart(3)
+    assert subtasks.take([row]) == []  # what comes later does not keep it
+    subtasks.timers.clock.advance(0.5)
+    assert subtasks.take([row]) == [row]
+    subtasks.close()

@@ -92,7 +92,11 @@ def test_windows_of_one_partition_follow_each_other_without_an_exchange(session:
             "OVER ROWS FOLLOWING windows are not supported",
         ),
         (OVER.format("SUM(price)", "`dateTime`, price"), "only be ordered by a single time column"),
-        (OVER.format("SUM(price)", "price"), "must be defined on a time attribute"),
+        (OVER.format("SUM(price)", "price DESC"), "only be ordered in ASCENDING mode"),
+        (
+            OVER.format("SUM(price)", "price ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
+            "Non-time attribute sort is not supported for bounded OVER window",
+        ),
     ],
 )
 def test_what_needs_rows_that_are_not_there_yet_is_refused(

@@ -12,6 +12,7 @@ from flinkpy.sql.physical.physical_nodes import (
     Calc,
     ChangelogNormalize,
     ChangingLimit,
+    ChangingOver,
     ChangingRank,
     CollectNode,
     Correlate,
@@ -24,6 +25,7 @@ from flinkpy.sql.physical.physical_nodes import (
     RegularJoin,
     SinkNode,
     TableScan,
+    WindowAggregate,
     WindowTableFunction,
 )
 from flinkpy.sql.rex.relational_terms import JoinKind
@@ -207,6 +209,8 @@ _REQUIRED: dict[type[PhysicalNode], Callable[[Any, int, _Columns], _Columns]] = 
     GroupAggregate: _of_aggregate,
     ChangingRank: _of_rank,
     ChangingLimit: _of_whole_rows,
+    ChangingOver: _of_whole_rows,
+    WindowAggregate: _of_whole_rows,
     RegularJoin: _of_join,
     ChangelogNormalize: _of_normalize,
 }

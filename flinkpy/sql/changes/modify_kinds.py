@@ -23,6 +23,7 @@ from flinkpy.sql.physical.physical_nodes import (
     Calc,
     ChangelogNormalize,
     ChangingLimit,
+    ChangingOver,
     ChangingRank,
     CollectNode,
     Correlate,
@@ -110,6 +111,7 @@ _TAKE_CHANGES = frozenset[type[PhysicalNode]](
         RegularJoin,
         ChangingRank,
         ChangingLimit,
+        ChangingOver,
         ChangelogNormalize,
         DropUpdateBefore,
         CollectNode,
@@ -176,7 +178,7 @@ def _as_rank(node: LastRow | Deduplicate, order: SortKey) -> PhysicalNode:
         1,
         1,
         node.gives_rank,
-        state_ttl_ms=node.state_ttl_ms if isinstance(node, LastRow) else 0,
+        state_ttl_ms=node.state_ttl_ms,
     )
 
 
@@ -220,6 +222,10 @@ def _aggregated(node: GroupAggregate) -> ChangelogMode:
     return UPSERTS if node.takes_changes else _UPDATES
 
 
+def _over(node: ChangingOver) -> ChangelogMode:
+    return _UPDATES if _is_growing(node) else UPSERTS
+
+
 def _joined(node: RegularJoin) -> ChangelogMode:
     return _same(node) if node.kind in (JoinKind.INNER, JoinKind.SEMI) else UPSERTS
 
@@ -243,6 +249,7 @@ _GIVEN: dict[type[PhysicalNode], Callable[[Any], ChangelogMode]] = {
     GroupAggregate: _aggregated,
     RegularJoin: _joined,
     ChangingRank: _all,
+    ChangingOver: _over,
     LastRow: _all,
     ChangingLimit: _all,
     ChangelogNormalize: _all,

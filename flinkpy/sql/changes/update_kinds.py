@@ -15,6 +15,7 @@ from flinkpy.sql.physical.physical_nodes import (
     Calc,
     ChangelogNormalize,
     ChangingLimit,
+    ChangingOver,
     ChangingRank,
     DropUpdateBefore,
     GroupAggregate,
@@ -86,7 +87,9 @@ def without_rows_before(node: PhysicalNode) -> PhysicalNode:
 
 
 def _keeping(
-    node: GroupAggregate | WindowAggregate | ChangingLimit | LastRow, *, wants_before: bool
+    node: GroupAggregate | ChangingLimit | ChangingOver | LastRow | WindowAggregate,
+    *,
+    wants_before: bool,
 ) -> PhysicalNode | None:
     """What takes rows back needs them; what it gives, it knows itself."""
     return _over(node, True, gives=wants_before)
@@ -102,6 +105,8 @@ def _join(node: RegularJoin, *, wants_before: bool) -> PhysicalNode | None:
         sides = ((node.left, node.left_unique_keys), (node.right, node.right_unique_keys))
         if any(_has_updates(side) and not keys for side, keys in sides):
             return None
+        if node.condition is not None and not node.changes.contains(RowKind.DELETE):
+            return None  # an update that meets less than before takes pairs back
     return _over(node, wants_before, wants_before, gives=wants_before)
 
 
@@ -119,6 +124,7 @@ _FORMS: dict[type[PhysicalNode], Callable[..., Any]] = {
     GroupAggregate: _keeping,
     WindowAggregate: _keeping,
     ChangingLimit: _keeping,
+    ChangingOver: _keeping,
     LastRow: _keeping,
     ChangelogNormalize: _normalize,
     RegularJoin: _join,

@@ -21,6 +21,7 @@ from flinkpy.sql.physical.physical_nodes import (
     Calc,
     ChangelogNormalize,
     ChangingLimit,
+    ChangingOver,
     ChangingRank,
     Deduplicate,
     DropUpdateBefore,
@@ -188,6 +189,10 @@ def _over(node: OverAggregate) -> Keys:
     return keys
 
 
+def _changing_over(node: ChangingOver) -> Keys:
+    return containing(upsert_keys(node.input), node.group.partition)
+
+
 def _rank(node: ChangingRank) -> Keys:
     if node.function == "ROW_NUMBER" and node.first == node.last:
         return _one(node.partition)
@@ -253,6 +258,7 @@ _KEYS: dict[type[PhysicalNode], Callable[[Any], Keys]] = {
     GroupAggregate: _aggregate,
     WindowAggregate: _window_aggregate,
     OverAggregate: _over,
+    ChangingOver: _changing_over,
     ChangingRank: _rank,
     Deduplicate: _by_partition,
     LastRow: _by_partition,

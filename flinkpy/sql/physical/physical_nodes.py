@@ -203,6 +203,7 @@ class Deduplicate(OneInputNode):
     time: int
     is_rowtime: bool
     gives_rank: bool = False
+    state_ttl_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -393,6 +394,15 @@ class LastRow(OneInputNode):
     time: int
     is_rowtime: bool
     gives_rank: bool = False
+    state_ttl_ms: int = 0
+
+
+@dataclass(frozen=True)
+class ChangingOver(OneInputNode):
+    """STREAMING: as OverAggregate with one group, ordered by a column that is no time: a row that
+    comes or goes changes the results of those behind it."""
+
+    group: OverGroup
     state_ttl_ms: int = 0
 
 

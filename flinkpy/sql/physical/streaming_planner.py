@@ -34,6 +34,7 @@ from flinkpy.sql.physical.interval_bounds import IntervalCondition, interval_con
 from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
 from flinkpy.sql.physical.physical_nodes import (
     ChangelogNormalize,
+    ChangingOver,
     ChangingRank,
     Deduplicate,
     GroupAggregate,
@@ -231,10 +232,9 @@ class StreamingPlanner:
             return None
         [key] = node.keys
         input = exchanged(self.plan(node.input), node.partition)
-        partition, ranked = node.partition, node.gives_rank
+        partition, ranked, ttl = node.partition, node.gives_rank, self._options.state_ttl_ms
         if not key.descending:
-            return Deduplicate(node.schema, input, partition, key.index, is_rowtime, ranked)
-        ttl = self._options.state_ttl_ms
+            return Deduplicate(node.schema, input, partition, key.index, is_rowtime, ranked, ttl)
         return LastRow(node.schema, input, partition, key.index, is_rowtime, ranked, ttl)
 
     @staticmethod
@@ -285,12 +285,14 @@ class StreamingPlanner:
         partition: tuple[int, ...] | None = None
         for group in node.groups:
             mark = self._checked_over(node, group)
-            is_rowtime = mark is TimeAttribute.ROWTIME
             if group.partition != partition:
                 plan, partition = exchanged(plan, group.partition), group.partition
             width += len(group.calls)
             schema = row_of(node.schema.fields[:width])
-            plan = OverAggregate(schema, plan, (group,), is_rowtime)
+            if mark is None:
+                plan = ChangingOver(schema, plan, group, self._options.state_ttl_ms)
+            else:
+                plan = OverAggregate(schema, plan, (group,), mark is TimeAttribute.ROWTIME)
         return plan
 
     def _numbered(self, node: LogicalOver) -> PhysicalNode:
@@ -307,18 +309,30 @@ class StreamingPlanner:
             state_ttl_ms=self._options.state_ttl_ms,
         )
 
-    def _checked_over(self, node: LogicalOver, group: OverGroup) -> TimeAttribute:
+    def _checked_over(self, node: LogicalOver, group: OverGroup) -> TimeAttribute | None:
+        """The time that rows are ordered by; None if it is another column."""
         shown = ", ".join(node.input.schema.names[key.index] for key in group.keys)
         if len(group.keys) > 1:
             raise ValidationError(
                 "The window can only be ordered by a single time column in STREAMING (ORDER BY "
                 f"{shown}); leave the others out, or {BATCH}"
             )
-        mark = self._time_of(node.input, group.keys)
-        if mark is None:
+        if not group.keys:
             raise ValidationError(
-                "OVER windows' ordering in stream mode must be defined on a time attribute, "
-                f"ascending (ORDER BY {shown}); declare a WATERMARK for the column, or {BATCH}"
+                "The window can only be ordered by a single time column in STREAMING, and it has "
+                f"no order; write ORDER BY, group the rows instead, or {BATCH}"
+            )
+        if group.keys[0].descending:
+            raise ValidationError(
+                f"The window can only be ordered in ASCENDING mode in STREAMING (ORDER BY {shown} "
+                f"DESC); order by a column that is computed with the other sign, or {BATCH}"
+            )
+        mark = self._time_of(node.input, group.keys)
+        if mark is None and group.frame.lower is not None:
+            raise ValidationError(
+                "Non-time attribute sort is not supported for bounded OVER window in STREAMING "
+                f"(ORDER BY {shown}); begin the frame at UNBOUNDED PRECEDING, declare a WATERMARK "
+                f"for the column, or {BATCH}"
             )
         if group.frame.upper != 0:
             raise ValidationError(

@@ -9,6 +9,7 @@ from flinkpy.sql.physical.aggregate_phases import local_of
 from flinkpy.sql.physical.physical_nodes import (
     ChangelogNormalize,
     ChangingLimit,
+    ChangingOver,
     ChangingRank,
     DistinctBuckets,
     DropUpdateBefore,
@@ -21,7 +22,14 @@ from flinkpy.sql.physical.physical_nodes import (
     RegularJoin,
 )
 from flinkpy.sql.plans.phases_text import parts_of
-from flinkpy.sql.plans.plan_text import aggregates_text, limit_parts, names_at, names_of, where_text
+from flinkpy.sql.plans.plan_text import (
+    aggregates_text,
+    limit_parts,
+    names_at,
+    names_of,
+    over_text,
+    where_text,
+)
 from flinkpy.sql.plans.rex_text import sort_text
 from flinkpy.sql.rex.relational_terms import JoinKind
 
@@ -122,6 +130,10 @@ def _rank(node: ChangingRank) -> str:
     )
 
 
+def _over(node: ChangingOver) -> str:
+    return f"OverAggregate(select=[*, {over_text([node.group], node.input.schema.names)}])"
+
+
 def _last_row(node: LastRow) -> str:
     order = "ROWTIME" if node.is_rowtime else "PROCTIME"
     keys = names_at(node.keys, node.input.schema.names)
@@ -146,6 +158,7 @@ CHANGING_LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
     DistinctBuckets: _buckets,
     RegularJoin: _join,
     ChangingRank: _rank,
+    ChangingOver: _over,
     LastRow: _last_row,
     ChangelogNormalize: _normalize,
     DropUpdateBefore: _drop,

@@ -9,6 +9,7 @@ from flinkpy.sql.physical.physical_nodes import (
     Calc,
     ChangelogNormalize,
     ChangingLimit,
+    ChangingOver,
     ChangingRank,
     CollectNode,
     Correlate,
@@ -108,6 +109,12 @@ def _changing_ranks() -> Family:
     return ranks.TRANSLATIONS
 
 
+def _changing_over() -> Family:
+    from flinkpy.table.translation.changes import over_rows
+
+    return over_rows.TRANSLATIONS
+
+
 _FAMILIES: dict[type[PhysicalNode], Callable[[], Family]] = {
     **dict.fromkeys((TableScan, ValuesNode, UnionAll, Exchange, CollectNode), _inputs),
     **dict.fromkeys((Calc, Expand, Limit), _rows),
@@ -121,4 +128,5 @@ _FAMILIES: dict[type[PhysicalNode], Callable[[], Family]] = {
     **dict.fromkeys((WindowJoin, WindowRank), _windows),
     **dict.fromkeys((LastRow, ChangelogNormalize, ChangingRank), _changing_ranks),
     **dict.fromkeys((ChangingLimit, DropUpdateBefore), _changing_ranks),
+    ChangingOver: _changing_over,
 }

@@ -204,3 +204,13 @@ def test_rows_of_not_in_are_found_by_their_key_if_it_is_one_column() -> None:
     )
     assert isinstance(join, RegularJoin)
     assert (join.left_keys, join.unknown_keys) == ((), (0, 0))
+
+
+def test_an_update_that_parts_a_pair_takes_it_back_where_nothing_is_deleted() -> None:
+    of_product = "SELECT id AS k, {} AS n FROM orders GROUP BY id"
+    counts, sums = of_product.format("COUNT(*)"), of_product.format("SUM(amount)")
+    joined = f"FROM ({counts}) x JOIN ({sums}) y ON x.k = y.k"
+    insert = f"INSERT INTO upsert_sink SELECT x.k, 'a', x.n {joined}"
+    assert str(the_only(planned(insert), RegularJoin).changes) == "[I,UA]"
+    parting = planned(f"{insert} AND x.n > y.n")
+    assert str(the_only(parting, RegularJoin).changes) == "[I,UB,UA]"

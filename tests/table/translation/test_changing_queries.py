@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from flinkpy.common.types import Row, RowKind
 from flinkpy.table import EnvironmentSettings, ExplainDetail, TableEnvironment
 from flinkpy.testing.tables import register_rows
+from flinkpy.testing.tables import results as written_rows
 
 INSERT, BEFORE, AFTER, DELETE = RowKind
 ADDS = (INSERT, AFTER)
@@ -122,7 +124,23 @@ def tables(settings: EnvironmentSettings, changing: Sequence[Any], upserts: Sequ
             f"'data-id' = '{register_rows(rows)}', 'bounded' = 'true', 'rows-per-batch' = '2', "
             f"'changelog-mode' = '{mode}')"
         )
+    moments = [_(each.get_row_kind(), *each, _at(each)) for each in _as_rows(changing)]
+    env.execute_sql(
+        "CREATE TABLE moments (id INT, k STRING, n INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - "
+        f"INTERVAL '1' HOUR) WITH ('connector' = 'values', 'data-id' = '{register_rows(moments)}', "
+        "'bounded' = 'true', 'rows-per-batch' = '2', 'changelog-mode' = "
+        f"'{'I' if is_batch else 'I,UB,UA,D'}')"
+    )
     return env
+
+
+def _as_rows(rows: Sequence[Any]) -> list[Row]:
+    return [each if isinstance(each, Row) else _(INSERT, *each) for each in rows]
+
+
+def _at(row: Row) -> datetime:
+    """A time that the row tells."""
+    return datetime(2024, 1, 1) + timedelta(seconds=3 * row[0])
 
 
 def results(env: TableEnvironment, statement: str) -> Counter[tuple[Any, ...]]:
@@ -178,6 +196,47 @@ def test_distinct_values_that_are_counted_in_buckets_leave_the_same_result() -> 
         f"SELECT COUNT(DISTINCT k), {counts} FILTER (WHERE n > 4) FROM changing",
     ]
     check(statements, 2, MINI_BATCH | split)
+
+
+OVER_AND_WINDOWS = """\
+SELECT id, SUM(n) OVER (PARTITION BY k ORDER BY n) FROM growing
+SELECT id, SUM(n) OVER (PARTITION BY k ORDER BY n), MIN(id) OVER (ORDER BY id) FROM changing
+SELECT id, COUNT(*) OVER (ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM upserts
+SELECT k, s, RANK() OVER (ORDER BY s) FROM (SELECT k, SUM(n) AS s FROM changing GROUP BY k)
+SELECT window_start, COUNT(*), SUM(n), MAX(k) FROM TABLE(TUMBLE(TABLE moments, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end
+SELECT window_end, k, COUNT(DISTINCT n) FROM TABLE(HOP(TABLE moments, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)) GROUP BY window_start, window_end, k
+SELECT window_end, k, AVG(n) FROM TABLE(CUMULATE(TABLE moments, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)) GROUP BY window_start, window_end, k
+""".splitlines()
+
+
+def test_over_by_other_columns_and_windows_of_changes_leave_the_result_of_batch() -> None:
+    check(OVER_AND_WINDOWS[1::3], 2)
+
+
+@pytest.mark.wide
+def test_that_holds_for_all_of_over_and_windows() -> None:
+    check(OVER_AND_WINDOWS, 3)
+
+
+def test_the_best_row_moves_to_another_key_of_the_sink() -> None:
+    """The rank replaces rows by k, and the sink by id: the row that is best no longer goes."""
+    env = tables(EnvironmentSettings.in_streaming_mode(), CHANGING, UPSERTS)
+    env.execute_sql(
+        "CREATE TABLE best (id INT, k STRING, n INT, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('connector' = 'values', 'sink-insert-only' = 'false', "
+        "'sink-changelog-mode-enforced' = 'I,UA,D')"
+    )
+    env.execute_sql(
+        "INSERT INTO best SELECT id, k, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k "
+        "ORDER BY n DESC, id) AS r FROM changing) WHERE r = 1"
+    ).wait()
+    standing: dict[int, tuple[Any, ...]] = {}
+    for row in written_rows("best"):
+        if row.get_row_kind() in ADDS:
+            standing[row[0]] = tuple(row)
+        else:
+            del standing[row[0]]
+    assert standing == {3: (3, "a", 7), 1: (1, "c", 8), 5: (5, None, None)}
 
 
 def test_rows_that_may_wait_for_an_hour_do_not_wait_where_no_more_come() -> None:

@@ -36,6 +36,7 @@ def first_rows(node: Deduplicate, context: TranslationContext) -> ColumnStream:
         node.keys,
         schema_of(node.schema),
         gives_rank=node.gives_rank,
+        ttl_ms=node.state_ttl_ms,
     )
     return context.applied(node, operator, key_by(node.input.schema, node.keys))
 
