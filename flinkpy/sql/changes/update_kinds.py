@@ -105,7 +105,8 @@ def _join(node: RegularJoin, *, wants_before: bool) -> PhysicalNode | None:
         sides = ((node.left, node.left_unique_keys), (node.right, node.right_unique_keys))
         if any(_has_updates(side) and not keys for side, keys in sides):
             return None
-        if node.condition is not None and not node.changes.contains(RowKind.DELETE):
+        parts_pairs = node.condition is not None and _has_updates(node)
+        if parts_pairs and not node.changes.contains(RowKind.DELETE):
             return None  # an update that meets less than before takes pairs back
     return _over(node, wants_before, wants_before, gives=wants_before)
 
