@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.sql.calc_program import ProgramBuilder
-from flinkpy.common.logical_types.logical_type import BigIntType, TimestampType
+from flinkpy.common.logical_types.logical_type import BigIntType, DayTimeIntervalType, TimestampType
 from flinkpy.core.elements import ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import StreamOperator
@@ -22,7 +22,7 @@ from flinkpy.relational.windows.partial_aggregates import PartialAggregatesOpera
 from flinkpy.relational.windows.partial_groups import are_partial
 from flinkpy.relational.windows.sql_slices import SqlAggregateSlices, are_in_slices
 from flinkpy.relational.windows.wall_clock import AS_IT_IS
-from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator
+from flinkpy.relational.windows.watermark_rows import WatermarkRowsOperator, behind_time
 from flinkpy.relational.windows.window_rows import WindowRowsOperator
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
@@ -215,10 +215,19 @@ def test_rows_come_once_for_each_of_their_windows() -> None:
     assert windows(WindowSpec(WindowKind.CUMULATE, 1, 12, 4)) == [(0, 8, 7), (0, 12, 11)]
 
 
-def test_the_watermark_is_the_greatest_value_of_its_expression_so_far() -> None:
+@pytest.mark.parametrize(("sign", "moved"), [("", 0), ("-", -2), ("+", 2)])
+def test_the_watermark_is_the_greatest_value_of_its_expression_so_far(
+    sign: str, moved: int
+) -> None:
     moment = TimestampType(precision=3)
     builder = ProgramBuilder()
-    strategy = builder.program([builder.input(0, moment)])
+    value = builder.input(0, moment)
+    if sign:
+        two = builder.constant(2, DayTimeIntervalType("SECOND(3)"))
+        value = builder.call(sign, (value, two), moment)
+    strategy = builder.program([value])
+    assert behind_time(strategy, 0) == (None if sign == "+" else -moved)
+    assert behind_time(strategy, 1) is None
     schema = pa.schema([("ts", pa.timestamp("ms"))])
     harness = ChainHarness(linear(WatermarkRowsOperator(0, strategy, schema)))
     process = harness.chain.batch_inputs()[0]
@@ -230,8 +239,8 @@ def test_the_watermark_is_the_greatest_value_of_its_expression_so_far() -> None:
     for batch in (times(5, 3), times(4), times(9)):
         process(batch)
     assert [each for each in harness.writers[0].elements if isinstance(each, Watermark)] == [
-        Watermark(5),
-        Watermark(9),
+        Watermark(5 + moved),
+        Watermark(9 + moved),
     ]
     with pytest.raises(ProgramError, match="'ts' is null"):
         process(times(10, None))

@@ -40,21 +40,30 @@ class LastRowsOperator(KeepsLastRows):
         keyed = kept.of(data)
         last, numbers = self._last(data, keyed.codes, len(keyed.ids)), keyed.ids
         had = kept.have(numbers)
-        before = kept.take(numbers[had]) if had.any() else empty_batch(self.inputs)
-        after = data.take(pa.array(last))
         stays = np.zeros(len(numbers), np.bool_)
-        if self.time is not None:
-            stays[had] = self._times(before) > self._times(after.filter(pa.array(had)))
-        elif not self.ttl_ms:
-            # with a TTL what comes behind must hear of rows that are written again, as in Flink
-            stays[had] = equal_rows(before, after.filter(pa.array(had)))
+        stays[had] = self._stay(numbers[had], data, last[had])
         if stays.any():
             goes = ~stays
-            before = before.filter(pa.array(goes[had]))
-            after, numbers, had = after.filter(pa.array(goes)), numbers[goes], had[goes]
+            last, numbers, had = last[goes], numbers[goes], had[goes]
+        is_needed = self.gives_before and had.any()
+        before = kept.take(numbers[had]) if is_needed else empty_batch(self.inputs)
+        after = data.take(pa.array(last))
         kept.put(numbers, after)
         given, kinds = updates(before, after, had, gives_before=self.gives_before)
         return self._ranked(given), kinds
+
+    def _stay(self, numbers: Any, data: pa.RecordBatch, last: Any) -> Any:
+        """Which of these keys keep their row although these rows came: they have a later one, or,
+        where no time counts, an equal one."""
+        if not len(numbers):
+            return False
+        if self.time is not None:
+            kept = self._kept.column(numbers, self.time)
+            return milliseconds(kept, self.inputs.names[self.time]) > self._times(data)[last]
+        # with a TTL what comes behind must hear of rows that are written again, as in Flink
+        if self.ttl_ms:
+            return False
+        return equal_rows(self._kept.take(numbers), data.take(pa.array(last)))
 
     def _times(self, data: pa.RecordBatch) -> Any:
         assert self.time is not None

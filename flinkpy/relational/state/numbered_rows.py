@@ -65,6 +65,14 @@ class NumberedRows:
         """The rows of these numbers; all must have one."""
         return rows_at(self._chunks, self._row_of.values[numbers], self.schema)
 
+    def column(self, numbers: npt.NDArray[np.int64], at: int) -> pa.Array:
+        """One column of these rows."""
+        chunks = [each.column(at) for each in self._chunks]
+        places = pa.array(self._row_of.values[numbers])
+        if len(chunks) == 1:
+            return chunks[0].take(places)
+        return pa.chunked_array(chunks, self.schema.field(at).type).take(places).combine_chunks()
+
     def freeze(self) -> FrozenRows:
         """The rows as they are now."""
         return FrozenRows(list(self._chunks), self._row_of.values.copy(), self.schema)

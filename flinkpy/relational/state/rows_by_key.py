@@ -61,6 +61,10 @@ class RowsByKey:
         """The rows of keys that have one."""
         return self._rows.take(numbers)
 
+    def column(self, numbers: npt.NDArray[np.int64], at: int) -> pa.Array:
+        """One column of these rows."""
+        return self._rows.column(numbers, at)
+
     def put(self, numbers: npt.NDArray[np.int64], rows: pa.RecordBatch) -> None:
         """Sets the rows of these keys."""
         self._rows.put(numbers, rows)
