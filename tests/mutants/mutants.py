@@ -53,6 +53,13 @@ DRAWN_QUERIES = (
     "test_a_query_that_must_stay_right_gives_the_same_rows_in_every_way"
 )
 PROGRAMS = ("tests/simulation/test_programs.py",)
+GROUP_CHANGELOGS = (
+    "tests/relational/test_group_changelogs.py::test_the_changelog_is_that_of_flink",
+)
+CHANGING_GROUPS = "tests/relational/test_changing_groups.py"
+REGULAR_JOIN = "tests/relational/test_regular_join.py"
+UPSERT_SINKS = "tests/relational/test_upsert_sinks.py"
+NUMBERS_OF_KEYS = "tests/relational/test_numbers_of_keys.py"
 
 MUTANTS = (
     # -- what the graph says -----------------------------------------------------------------------
@@ -676,8 +683,8 @@ MUTANTS = (
     ),
     Mutant(
         "state goes on under the aggregates and windows that it was made by",
-        "flinkpy/relational/windows/sql_slices.py",
-        "if saved and saved != wanted:",
+        "flinkpy/relational/windows/meanings.py",
+        "if saved != wanted:",
         "if saved and not wanted:",
         ("tests/table/translation/test_savepoints_of_queries.py",),
     ),
@@ -873,5 +880,101 @@ MUTANTS = (
         "if self._job.state is not JobState.RUNNING:",
         "if self._job.state.name == 'FAILING':",
         PROGRAMS,
+    ),
+    # -- rows that change --------------------------------------------------------------------------
+    Mutant(
+        "a row of a group that is gone is deleted",
+        "flinkpy/relational/groups/changed_results.py",
+        "np.where(is_delete, _DELETE, _BEFORE)",
+        "np.where(is_delete, _BEFORE, _BEFORE)",
+        GROUP_CHANGELOGS,
+    ),
+    Mutant(
+        "the row before an update takes its values back",
+        "flinkpy/relational/groups/changing_groups.py",
+        "is_back = (kinds == _BEFORE) | (kinds == _DELETE)",
+        "is_back = kinds == _DELETE",
+        GROUP_CHANGELOGS,
+    ),
+    Mutant(
+        "a row that comes and goes in one batch takes back only itself",
+        "flinkpy/relational/groups/changing_groups.py",
+        "was[codes] | (signs > 0) | (np.arange(len(codes)) > first[codes])",
+        "was[codes] | (signs > 0) | (np.arange(len(codes)) < 0)",
+        (f"{CHANGING_GROUPS}::test_each_batch_gives_the_net_changes_of_its_keys",),
+    ),
+    Mutant(
+        "a row of an outer join stands alone when its last partner goes, and not before",
+        "flinkpy/relational/joins/regular_join.py",
+        "(before == 0) & (after > 0), (before > 0) & (after == 0)",
+        "(before == 0) & (after > 0), (before > 0) & (after <= 1)",
+        (f"{REGULAR_JOIN}::test_a_batch_gives_the_net_change_of_its_rows",),
+    ),
+    Mutant(
+        "rows of an upsert key that go to several subtasks lose it",
+        "flinkpy/sql/changes/upsert_keys.py",
+        "return frozenset(key for key in keys if wanted <= key)",
+        "return frozenset(key for key in keys if wanted or key)",
+        ("tests/sql/changes/test_changes_of_plans.py",),
+    ),
+    Mutant(
+        "a cast to a narrower type makes equal keys of different ones",
+        "flinkpy/sql/changes/upsert_keys.py",
+        "return _width(type) <= _width(wanted)",
+        "return _width(type) <= 9 and bool(wanted)",
+        ("tests/sql/changes/test_changes_of_plans.py",),
+    ),
+    Mutant(
+        "where the row that stands in a table is taken back, the last one before it stands",
+        "flinkpy/relational/sinks/materialiser.py",
+        "order = np.lexsort((places, keys))",
+        "order = np.lexsort((-places, keys))",
+        (f"{UPSERT_SINKS}::test_the_last_row_of_a_key_stands",),
+    ),
+    Mutant(
+        "rows whose key is not that of the table are put in order in front of it",
+        "flinkpy/sql/changes/sink_kinds.py",
+        "return not is_unique(upsert_keys(node.input), node.primary_key)",
+        "return not upsert_keys(node.input)",
+        ("tests/sql/changes/test_changes_of_plans.py",),
+    ),
+    Mutant(
+        "what is as old as its TTL is gone",
+        "flinkpy/relational/state/expiry_of_numbers.py",
+        "return self._written.values[numbers] > now_ms - self.ttl_ms",
+        "return self._written.values[numbers] >= now_ms - self.ttl_ms",
+        (f"{NUMBERS_OF_KEYS}::test_what_is_as_old_as_its_time_is_gone",),
+    ),
+    Mutant(
+        "each row gives its group the whole TTL again",
+        "flinkpy/relational/groups/changing_groups.py",
+        "        self._expiry.touch(numbers, now_ms)",
+        "        self._expiry.touch(numbers[expired | ~was], now_ms)",
+        (
+            f"{CHANGING_GROUPS}::test_each_row_gives_its_group_its_whole_time_so_a_result_as_it_was_is_sent",
+        ),
+    ),
+    Mutant(
+        "a result that is as it was is sent where a TTL counts on it",
+        "flinkpy/relational/groups/changing_groups.py",
+        "leaves_out_equal=self._expiry is None",
+        "leaves_out_equal=True",
+        (
+            f"{CHANGING_GROUPS}::test_each_row_gives_its_group_its_whole_time_so_a_result_as_it_was_is_sent",
+        ),
+    ),
+    Mutant(
+        "a deleted row of a key goes out as it was kept",
+        "flinkpy/relational/ranks/normalized_rows.py",
+        "deleted = kept.take(goes) if len(goes)",
+        "deleted = data.take(pa.array(last[had & ~stands])) if len(goes)",
+        ("tests/relational/test_last_rows.py::test_upserts_become_all_changes",),
+    ),
+    Mutant(
+        "changes of one subtask are written by one",
+        "flinkpy/table/factories/written_streams.py",
+        "            parallelism = here\n",
+        "            parallelism = None if here else here\n",
+        ("tests/table/translation/test_order_of_changes.py",),
     ),
 )

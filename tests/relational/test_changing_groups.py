@@ -331,6 +331,17 @@ def test_groups_that_are_not_written_to_begin_anew(data: st.DataObject) -> None:
     subtasks.close()
 
 
+def test_each_row_gives_its_group_its_whole_time_so_a_result_as_it_was_is_sent() -> None:
+    subtasks = subtasks_of((0,), ["MIN"], ttl_ms=1000)
+    row = (INSERT, (1, None, 1, None, None, "u", True))
+    kinds = []
+    for elapsed in (0, 0.6, 0.6, 1.0):
+        subtasks.timers.clock.advance(elapsed)
+        kinds.append([change[0] for change in subtasks.push_changes([row])])
+    assert kinds == [[INSERT], [BEFORE, AFTER], [BEFORE, AFTER], [INSERT]]
+    subtasks.close()
+
+
 def test_state_of_expired_groups_is_swept() -> None:
     names = ["COUNT(*)", "MIN", "LISTAGG", "COUNT DISTINCT"]
     subtasks = subtasks_of((0,), names, ttl_ms=1000)

@@ -112,6 +112,16 @@ def test_what_was_not_written_to_expires_once(steps: list[tuple[int, set[int], i
     assert sorted(left) == sorted(n for n, at in written.items() if at <= now - 1000)
 
 
+def test_what_is_as_old_as_its_time_is_gone() -> None:
+    expiry, both = Expiry(1000), np.arange(2)
+    expiry.touch(both, 5000)
+    expiry.touch(both[1:], 5500)
+    assert expiry.is_alive(both, 5999).tolist() == [True, True]
+    assert expiry.is_alive(both, 6000).tolist() == [False, True]
+    assert expiry.expired(5999, 10).tolist() == []
+    assert expiry.expired(6000, 10).tolist() == [0]
+
+
 def test_numbers_expire_also_while_more_come_with_each_batch() -> None:
     expiry, gone = Expiry(1000), 0
     for batch in range(100):

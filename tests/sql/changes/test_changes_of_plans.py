@@ -113,6 +113,13 @@ def test_a_key_says_which_row_an_update_is_about(statement: str, key: list[list[
         (f"upsert_sink SELECT * FROM ({COUNTED})", "none", 0),
         (f"all_sink SELECT * FROM ({COUNTED})", "force", 0),
         ("upsert_sink SELECT customer, product, amount FROM orders", "auto", 0),
+        # a customer of another age is joined in another subtask than before
+        (
+            "upsert_sink SELECT c.id, c.name, a.balance FROM customers c "
+            "JOIN accounts a ON c.age = a.id",
+            "auto",
+            1,
+        ),
     ],
 )
 def test_rows_of_one_primary_key_are_put_in_order_if_they_come_from_several(
