@@ -35,6 +35,7 @@ def shown_files() -> dict[str, str]:
         "examples/README.md": "examples/index.md",
         "examples/data/README.md": "examples/data.md",
         "examples/notebook.ipynb": "examples/notebook.ipynb",
+        "examples/live_dashboard.ipynb": "examples/live_dashboard.ipynb",
     }
     programs = {
         str(path.relative_to(ROOT)): str(path.relative_to(ROOT).with_suffix(".md"))

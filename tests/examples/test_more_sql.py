@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from examples import bids_in_sql, stream_and_tables, weather_report
+from examples import bids_in_sql, orders_and_payments, stream_and_tables, weather_report
 from flinkpy.cli.main import flinkpy
+from flinkpy.common import RowKind
 from flinkpy.connectors.memory.nexmark import NexmarkGenerator
 from flinkpy.datastream import StreamExecutionEnvironment
 
@@ -58,6 +59,16 @@ def test_the_third_failed_login_of_a_client_is_an_alarm() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     with stream_and_tables.alarms(env).execute_and_collect() as alarms:
         assert list(alarms) == ["10.0.0.9 tries passwords, now as root"]
+
+
+def test_what_is_owed_follows_payments_that_are_corrected_and_taken_back() -> None:
+    orders, payments = orders_and_payments.ORDERS, orders_and_payments.PAYMENTS
+    tables, owed = orders_and_payments.owed(orders, payments)
+    left: Counter[tuple[object, ...]] = Counter()
+    for change in tables.to_changelog_stream(owed).execute_and_collect():
+        adds = change.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+        left[tuple(change)] += 1 if adds else -1
+    assert +left == Counter([(1, "ann", 0), (2, "bob", 0), (3, "cid", 1300)])
 
 
 @pytest.mark.wide

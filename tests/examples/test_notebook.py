@@ -1,4 +1,4 @@
-"""The example notebook runs as it stands, headless, and gives what is stored in it."""
+"""The example notebooks run as they stand, headless, and give what is stored in them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOK = EXAMPLES / "notebook.ipynb"
+DASHBOARD = EXAMPLES / "live_dashboard.ipynb"
 
 pytestmark = [pytest.mark.wide, pytest.mark.xdist_group("example notebook")]
 
 
-def cells() -> list[dict[str, Any]]:
+def cells(notebook: Path = NOTEBOOK) -> list[dict[str, Any]]:
     return [
-        cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"
+        cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"
     ]
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return run(NOTEBOOK, tmp_path_factory.mktemp("ipython"))
+
+
+def run(path: Path, ipython: Path) -> list[dict[str, Any]]:
     """Its code cells, executed; raises where one fails that is not meant to."""
     reason = "notebooks are run with nbclient and ipykernel: pip install 'flinkpy[notebook]'"
     for name in ("nbclient", "ipykernel"):
@@ -35,16 +40,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     from tests.datastream.notebook import execute
 
     read: Any = nbformat.read
-    notebook = read(NOTEBOOK, as_version=4)
+    notebook = read(path, as_version=4)
     nbformat.validate(notebook)
     execute(
         notebook,
         EXAMPLES,
-        {
-            **os.environ,
-            "FLINKPY_EXECUTION_TARGET": "embedded",
-            "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython")),
-        },
+        {**os.environ, "FLINKPY_EXECUTION_TARGET": "embedded", "IPYTHONDIR": str(ipython)},
     )
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
@@ -103,3 +104,12 @@ def test_the_notebook_is_short_and_knows_no_machine() -> None:
     assert sum(len("".join(cell["source"]).splitlines()) for cell in cells()) <= 50
     assert str(EXAMPLES.parent) not in NOTEBOOK.read_text()
     assert "/ipykernel_" not in NOTEBOOK.read_text()
+
+
+def test_the_dashboard_follows_its_query_to_what_batch_gives(tmp_path: Path) -> None:
+    *_, drawn, compared = run(DASHBOARD, tmp_path)
+    stored = cells(DASHBOARD)
+    assert drawn["outputs"][0]["data"]["text/html"] == "".join(
+        stored[-2]["outputs"][0]["data"]["text/html"]
+    )
+    assert shown(compared) == shown(stored[-1]) == "(True, 4)"
