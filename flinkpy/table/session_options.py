@@ -93,6 +93,30 @@ TABLE_OPTIONS = OptionTable(
             "Whether sources of changes may give one twice.",
         ),
         TableOption(
+            "table.exec.async-scalar.max-concurrent-operations",
+            INT,
+            "10",
+            "How many calls of a coroutine function a subtask has under way.",
+        ),
+        TableOption(
+            "table.exec.async-scalar.timeout",
+            DURATION,
+            "3 min",
+            "How long such a call may take, with all its attempts.",
+        ),
+        TableOption(
+            "table.exec.async-scalar.retry-strategy",
+            one_of("no_retry", "fixed_delay"),
+            "fixed_delay",
+            "Whether a call that has failed is tried again.",
+        ),
+        TableOption(
+            "table.exec.async-scalar.retry-delay", DURATION, "100 ms", "After which pause."
+        ),
+        TableOption(
+            "table.exec.async-scalar.max-attempts", INT, "3", "How many attempts there are in all."
+        ),
+        TableOption(
             "table.optimizer.non-deterministic-update.strategy",
             one_of("ignore", "try_resolve"),
             "ignore",

@@ -301,12 +301,16 @@ class AsyncWaitOperator(OneInputOperator):
         """Called when calls have finished: emits what may be emitted, begins waiting calls, and
         tells the task if the operator has become available or, at the end, drained."""
         was_available = self.available
-        _emit(self._queue.take(), self.output, self._letters.side_output)
+        self.emit_finished(self._queue.take())
         self._begin_waiting()
         if self._on_available is not None and (
             self.drained if self._finishing else self.available and not was_available
         ):
             self._on_available()
+
+    def emit_finished(self, elements: Iterable[Queued]) -> None:
+        """Emits the results of entries, and the control elements between them."""
+        _emit(elements, self.output, self._letters.side_output)
 
     def _open_calls(self) -> CallsUnderWay:
         if self._calls is None:

@@ -65,9 +65,14 @@ class ScalarCode:
             self._loop.close()
             self._loop = None
 
-    def kernel(self, site: CallSite) -> Kernel:
+    @property
+    def function_opened(self) -> Any:
+        """What is called for a row."""
         called = self.function if self._opened is None else self._opened
-        call = getattr(called, "eval", called)
+        return getattr(called, "eval", called)
+
+    def kernel(self, site: CallSite) -> Kernel:
+        call = self.function_opened
         if self.form == "pandas":
             return _by_batch(call, site, _series)
         if self.form == "arrow":

@@ -69,6 +69,7 @@ class TableSession:
 
     def translator(self) -> PlanTranslator:
         """Translates the plans of one job."""
+        from flinkpy.relational.functions.async_limits import AsyncLimits
         from flinkpy.table.translation.plan_translator import PlanTranslator
         from flinkpy.table.translation.rows_for_sinks import SinkRules
         from flinkpy.table.translation.translation_context import TranslationRules
@@ -80,7 +81,14 @@ class TableSession:
             options.value("table.exec.state.ttl") // timedelta(milliseconds=1),
         )
         idle_timeout = options.value("table.exec.source.idle-timeout") or None
-        rules = TranslationRules(options.zone, sinks, idle_timeout)
+        retries = options.text("table.exec.async-scalar.retry-strategy").lower() != "no_retry"
+        limits = AsyncLimits(
+            options.value("table.exec.async-scalar.max-concurrent-operations"),
+            options.value("table.exec.async-scalar.timeout"),
+            options.value("table.exec.async-scalar.max-attempts") if retries else 1,
+            options.value("table.exec.async-scalar.retry-delay"),
+        )
+        rules = TranslationRules(options.zone, sinks, idle_timeout, async_limits=limits)
         return PlanTranslator(self.env, self.connectors, self.registry, rules)
 
     def _configure(self) -> None:

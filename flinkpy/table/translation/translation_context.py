@@ -13,6 +13,7 @@ from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
 from flinkpy.datastream.streams.recorded import ColumnStream, apply_two_columns, copy_place
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.relational.functions.async_limits import AsyncLimits
 from flinkpy.sql.functions.function_port import FunctionRegistry
 from flinkpy.sql.physical.physical_nodes import (
     Exchange,
@@ -44,6 +45,7 @@ class TranslationRules:
     sinks: SinkRules = field(default_factory=SinkRules)
     idle_timeout: timedelta | None = None
     gives_uids: bool = False
+    async_limits: AsyncLimits = field(default_factory=AsyncLimits)
 
 
 class TranslationContext:
@@ -125,6 +127,13 @@ class TranslationContext:
             )
         stream = input.apply_columns(operator_name(node), operator, key=key)
         return self._placed(node, stream)
+
+    def behind(
+        self, node: OneInputNode, stream: ColumnStream, operator: ColumnarOperator
+    ) -> ColumnStream:
+        """The last operator of a node that has several, behind the others."""
+        made = stream.apply_columns(operator_name(node), operator)
+        return self._placed(node, made)
 
     def applied_to_two(
         self,

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
-from flinkpy.common.logical_types.logical_type import LogicalType
-from flinkpy.datastream.streams.recorded import ColumnStream
+from flinkpy.common.logical_types.logical_type import LogicalType, RowField
+from flinkpy.datastream.streams.recorded import ColumnStream, copy_place
+from flinkpy.relational.functions.scalar_code import ScalarCode
 from flinkpy.relational.row_by_row.calc_operator import (
     CalcAtWatermarkOperator,
     CalcOperator,
     ExpandOperator,
 )
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
+from flinkpy.sql.functions.user_function import UserFunction
+from flinkpy.sql.logical.logical_nodes import row_of
 from flinkpy.sql.physical.physical_nodes import Calc, Expand, Limit
+from flinkpy.sql.plans.rex_text import rex_text
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, rewritten, walk
 from flinkpy.table.translation.node_schemas import schema_of
 from flinkpy.table.translation.translation_context import Family, TranslationContext
 
 CURRENT_WATERMARK = "CURRENT_WATERMARK"
+# Functions that do not compute all their arguments
+_CHOOSING = frozenset(["CASE", "AND", "OR", "COALESCE", "IF", "IFNULL", "NULLIF", "TRY_CAST", "IN"])
 
 
 def calc(node: Calc, context: TranslationContext) -> ColumnStream:
     """Computed columns of the rows that a condition leaves."""
+    calls = _calls_to_await(node, context)
+    if calls:
+        return _awaited(node, calls, context)
     names, schema = node.input.schema.names, schema_of(node.schema)
     time = _watermark_read(node)
     if time is None:
@@ -35,6 +44,70 @@ def calc(node: Calc, context: TranslationContext) -> ColumnStream:
     projections = tuple(map(read, node.projections))
     program = context.program(projections, condition, [*names, CURRENT_WATERMARK])
     return context.applied(node, CalcAtWatermarkOperator(program, schema, arrow_of(time)))
+
+
+def _calls_to_await(node: Calc, context: TranslationContext) -> list[RexCall]:
+    """The calls of coroutine functions that are made for every row which goes out; others wait for
+    the rows of their batch where they are computed."""
+    found: list[RexCall] = []
+    pending = list(reversed(node.projections))
+    while pending:
+        each = pending.pop()
+        if not isinstance(each, RexCall) or each.function in _CHOOSING:
+            continue
+        if _code_to_await(each, context) is None:
+            pending.extend(reversed(each.operands))
+        elif each not in found:
+            found.append(each)
+    return found
+
+
+def _code_to_await(call: RexCall, context: TranslationContext) -> ScalarCode | None:
+    function = context.registry.find(call.function)
+    body = function.body if isinstance(function, UserFunction) else None
+    return body if isinstance(body, ScalarCode) and body.awaits_functions else None
+
+
+def _awaited(node: Calc, calls: list[RexCall], context: TranslationContext) -> ColumnStream:
+    """Three operators: the arguments, the calls, and what is computed with their answers."""
+    from flinkpy.relational.functions.async_calls import AsyncCall, AsyncCallsOperator
+
+    names = node.input.schema.names
+    columns: list[Rex] = [RexInput(f.type, index=at) for at, f in enumerate(node.input.schema)]
+    awaited: list[AsyncCall] = []
+    for call in calls:
+        places = tuple(range(len(columns), len(columns) + len(call.arguments)))
+        columns += call.arguments
+        code = _code_to_await(call, context)
+        assert code is not None
+        types = tuple(each.type for each in call.arguments)
+        awaited.append(AsyncCall(code, rex_text(call, names), places, types, call.type))
+    fields = [RowField(f"f{at}", each.type) for at, each in enumerate(columns)]
+    fields[: len(names)] = node.input.schema.fields
+    answers = [RowField(f"answer {at}", each.type) for at, each in enumerate(calls)]
+    inputs, answered = row_of(fields), row_of([*fields, *answers])
+    limits = context.rules.async_limits
+    program = context.program(columns, node.condition, names)
+    stream = context.stream_of(node.input)
+    first = stream.apply_columns("Calc", CalcOperator(program, schema_of(inputs)))
+    copy_place(stream.transformation, first.transformation)
+    operator = AsyncCallsOperator(awaited, limits, schema_of(answered))
+    second = first.apply_columns("AsyncCalc", operator)
+    copy_place(stream.transformation, second.transformation)
+    if context.rules.gives_uids:
+        second.transformation.uid = f"{node.id}_AsyncCalc"  # it has state: calls under way
+    place = {call: RexInput(call.type, index=len(fields) + at) for at, call in enumerate(calls)}
+
+    def read(rex: Rex) -> Rex:
+        """From above: the argument of a call that was made may be such a call, too."""
+        if isinstance(rex, RexCall) and rex in place:
+            return place[rex]
+        return rex.with_operands(tuple(map(read, rex.operands))) if rex.operands else rex
+
+    projections = tuple(map(read, node.projections))
+    last = context.program(projections, None, [each.name for each in answered])
+    operator_of_rest = CalcOperator(last, schema_of(node.schema))
+    return context.behind(node, second, operator_of_rest)
 
 
 def _watermark_read(node: Calc) -> LogicalType | None:

@@ -1,0 +1,67 @@
+"""Coroutine functions in STREAMING: calls of several batches are under way at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.table import EnvironmentSettings, TableEnvironment
+from flinkpy.table.udf import udf
+from flinkpy.testing.tables import register_rows
+
+ROWS = 6
+met: dict[str, int] = {}
+attempts: dict[int, int] = {}
+
+
+@udf(result_type="BIGINT")
+async def met_by_all(number: int) -> int:
+    """Answers when calls of all rows, each in a batch of its own, are under way."""
+    met["now"] += 1
+    while met["now"] < ROWS:
+        await asyncio.sleep(0)
+    return number * 2
+
+
+@udf(result_type="BIGINT")
+async def answers_later(number: int) -> int:
+    attempts[number] = attempts.get(number, 0) + 1
+    if attempts[number] < 3:
+        raise ConnectionError("not yet")
+    return number
+
+
+def tables_of(**options: str) -> TableEnvironment:
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    for key, value in options.items():
+        tables.get_config().set(f"table.exec.async-scalar.{key.replace('_', '-')}", value)
+    rows = register_rows([(number,) for number in range(ROWS)])
+    tables.execute_sql(
+        "CREATE TABLE t (n BIGINT) WITH ('connector' = 'values', 'bounded' = 'true', "
+        f"'data-id' = '{rows}', 'rows-per-batch' = '1')"
+    )
+    tables.create_temporary_function("met_by_all", met_by_all)
+    tables.create_temporary_function("answers_later", answers_later)
+    return tables
+
+
+def test_calls_for_rows_of_several_batches_are_under_way_at_once_and_order_is_kept() -> None:
+    met["now"] = 0
+    tables = tables_of(max_concurrent_operations=str(ROWS), timeout="20 s")
+    found = tables.execute_sql("SELECT n, met_by_all(n + 1) + 1 AS m FROM t WHERE n >= 0")
+    assert [tuple(row) for row in found.collect()] == [
+        (number, (number + 1) * 2 + 1) for number in range(ROWS)
+    ]
+
+
+def test_a_call_that_fails_is_tried_again_as_the_options_say() -> None:
+    attempts.clear()
+    tables = tables_of(retry_delay="1 ms")
+    found = tables.execute_sql("SELECT answers_later(n) FROM t WHERE n < 2").collect()
+    assert [row[0] for row in found] == [0, 1]
+    attempts.clear()
+    tables = tables_of(retry_strategy="NO_RETRY")
+    with pytest.raises(FlinkpyError, match=r"answers_later\(.*\): not yet, in the row \(n=0"):
+        list(tables.execute_sql("SELECT answers_later(n) FROM t").collect())
