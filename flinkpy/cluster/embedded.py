@@ -52,6 +52,7 @@ from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.runtime.task_runner import SlotTaskRunner
+from flinkpy.state.rocksdb.shared_memory import manage_memory
 
 LOG = engine_logger(__name__)
 
@@ -112,6 +113,8 @@ class LocalWorkerDriver:
         profile: ResourceProfile,
         on_failure: Callable[[str], None],
     ) -> None:
+        memory = self._config.memory.worker
+        manage_memory(None if memory is None else memory.managed)
         runner = SlotTaskRunner(self._network, self._secret, resource_id, SYSTEM_CLOCK, slots=slots)
         try:
             runner.start()
@@ -128,9 +131,7 @@ class LocalWorkerDriver:
             [profile] * slots,
             self._leadership.retrieval(),
             process=_EmbeddedWorker(
-                ProcessDescription.of_this_process(
-                    inspector.address, self._config.memory.worker, slots
-                ),
+                ProcessDescription.of_this_process(inspector.address, memory, slots),
                 partial(self._leave_behind, resource_id, on_failure),
             ),
         )

@@ -408,9 +408,12 @@ def _set_up_task_executor(
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
     from flinkpy.actors.task_executor_info import ProcessDescription
     from flinkpy.runtime.task_runner import SlotTaskRunner
+    from flinkpy.state.rocksdb.shared_memory import manage_memory
 
     _close_input()
     service.add_handler(TAKE_BLOCK, take_block)
+    memory = config.memory.worker
+    manage_memory(None if memory is None else memory.managed)
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
     runner = SlotTaskRunner(
         network, secret, resource_id, SYSTEM_CLOCK, slots=len(slots), show_output=True
@@ -437,8 +440,7 @@ def _set_up_task_executor(
         slots,
         resource_manager,
         process=_RayWorker(
-            service,
-            ProcessDescription.of_this_process(inspector.address, config.memory.worker, len(slots)),
+            service, ProcessDescription.of_this_process(inspector.address, memory, len(slots))
         ),
     )
     service.end.wind_up = lambda reason: executor.leave(str(reason))

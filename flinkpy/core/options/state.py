@@ -45,6 +45,43 @@ ROCKSDB_WRITE_BUFFER = option(
     "Bytes of written data kept in memory before it goes to a file.",
     memory=True,
 )
+ROCKSDB_MEMORY_MANAGED = option(
+    "state.backend.rocksdb.memory.managed",
+    bool,
+    True,
+    "Whether the databases of a TaskExecutor share its managed memory, where its size is given.",
+)
+ROCKSDB_MEMORY_PER_SLOT = option(
+    "state.backend.rocksdb.memory.fixed-per-slot",
+    int,
+    None,
+    "Bytes that the databases of a TaskExecutor share, for each of its slots.",
+    memory=True,
+    at_least=1,
+)
+ROCKSDB_MEMORY_PER_WORKER = option(
+    "state.backend.rocksdb.memory.fixed-per-tm",
+    int,
+    None,
+    "Bytes that the databases of a TaskExecutor share, unless fixed-per-slot is given.",
+    memory=True,
+    at_least=1,
+)
+ROCKSDB_WRITE_BUFFER_RATIO = option(
+    "state.backend.rocksdb.memory.write-buffer-ratio",
+    float,
+    0.5,
+    "The share of that memory for what was written and is in no file yet.",
+    at_least=0,
+    at_most=1,
+)
+ROCKSDB_HIGH_PRIORITY_RATIO = option(
+    "state.backend.rocksdb.memory.high-prio-pool-ratio",
+    float,
+    0.1,
+    "The share of that memory for indexes and filters.",
+    without_effect="RocksDB's Python binding has caches without such a part",
+)
 COLUMNS_MEMORY = option(
     "state.backend.columns.memory",
     int,

@@ -31,6 +31,7 @@ from flinkpy.state.rocksdb.file_handles import (
     return_handles,
     take_handles,
 )
+from flinkpy.state.rocksdb.shared_memory import SharedMemory, shared_memory
 
 if TYPE_CHECKING:
     from rocksdict import Rdict
@@ -53,6 +54,7 @@ class RocksDBConfig:
     block_cache: int = 64 << 20
     write_buffer: int = 64 << 20
     incremental: bool = False  # whether its files are what checkpoints consist of
+    shared: SharedMemory | None = None  # with the process's other databases, in place of both sizes
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RocksDBConfig:
@@ -66,6 +68,7 @@ class RocksDBConfig:
             read(values, options.ROCKSDB_BLOCK_CACHE),
             read(values, options.ROCKSDB_WRITE_BUFFER),
             read(values, CHECKPOINT_INCREMENTAL),
+            shared_memory(values),
         )
 
 
@@ -112,6 +115,8 @@ class RocksDBStore:
             return_handles()
             self._folder.remove()
             raise
+        if config.shared is not None:
+            config.shared.opened(self._db)
         self.get = self._db.get
 
     @property
@@ -209,6 +214,8 @@ class RocksDBStore:
         database, self._db = self._db, None
         if database is not None:
             try:
+                if self._config.shared is not None:
+                    self._config.shared.closes(database)
                 database.close()
             finally:
                 return_handles()
@@ -229,11 +236,20 @@ def _database_options(config: RocksDBConfig) -> Any:
 
     blocks = BlockBasedOptions()
     blocks.set_bloom_filter(10, False)
-    blocks.set_block_cache(Cache(config.block_cache))
     chosen = Options(raw_mode=True)
+    write_buffer = config.write_buffer
+    if config.shared is None:
+        blocks.set_block_cache(Cache(config.block_cache))
+    else:
+        blocks.set_block_cache(config.shared.cache)
+        # or they would lie beside the cache, without limit
+        blocks.set_cache_index_and_filter_blocks(True)
+        blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
+        chosen.set_write_buffer_manager(config.shared.buffers)
+        write_buffer = min(write_buffer, config.shared.write_buffer)
     chosen.create_if_missing(True)
     chosen.set_block_based_table_factory(blocks)
-    chosen.set_write_buffer_size(config.write_buffer)
+    chosen.set_write_buffer_size(write_buffer)
     # a key that was never written is recognised without a search
     chosen.set_memtable_whole_key_filtering(True)
     chosen.set_memtable_prefix_bloom_ratio(_BLOOM_RATIO)
