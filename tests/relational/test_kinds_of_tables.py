@@ -19,10 +19,13 @@ from flinkpy.operators.columnar.column_operators import ColumnOperator
 from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
 from flinkpy.relational.groups.changing_groups import GroupAggregateOperator
+from flinkpy.relational.groups.distinct_buckets import DistinctBucketsOperator
+from flinkpy.relational.groups.groups_in_phases import GlobalGroupsOperator, LocalGroupsOperator
 from flinkpy.relational.in_time.first_rows import FirstRowsOperator
 from flinkpy.relational.in_time.over_in_time import OverInTimeOperator
 from flinkpy.relational.in_time.temporal_sort import TemporalSortOperator
 from flinkpy.relational.messages.change_texts import ChangesOfTexts, TextsOfChanges
+from flinkpy.relational.ordering.changing_over import ChangingOverOperator
 from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
@@ -34,6 +37,7 @@ from flinkpy.relational.relational_operator import BlockingOperator, RelationalO
 from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
 from flinkpy.relational.row_by_row.checked_kinds import CheckedKinds
 from flinkpy.relational.row_by_row.drop_update_before import DropUpdateBeforeOperator
+from flinkpy.relational.row_by_row.gathered_rows import GatherRowsOperator
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
 from flinkpy.relational.row_by_row.not_null_rows import NotNullEnforcer
 from flinkpy.relational.row_by_row.unnest_rows import UnnestOperator
@@ -78,6 +82,9 @@ KEEPING: dict[str, Callable[[], ColumnOperator]] = {
     "windows": lambda: WindowRowsOperator(
         WindowSpec(WindowKind.TUMBLE, 1, 10), pa.schema([*SCHEMA, *TIMES])
     ),
+    "buckets": lambda: DistinctBucketsOperator(
+        [(0,)], [], 8, SCHEMA.append(pa.field("bucket", pa.int64()))
+    ),
     "watermarks": lambda: WatermarkRowsOperator(1, column(1, MOMENT), SCHEMA),
 }
 REFUSING: dict[str, Callable[[], ColumnOperator]] = {
@@ -102,7 +109,13 @@ ELSEWHERE = {ChangesOfTexts, TextsOfChanges, CheckedKinds}
 # What they give has kinds of its own, which tests/relational/test_changing_groups.py,
 # test_changing_rank.py, test_last_rows.py and test_upsert_sinks.py know; but DropUpdateBefore,
 # tested there too.
+# So do those of groups in phases, rows that gather, and OVER by a column that is no time
+# (test_groups_in_phases.py, test_gathered_rows.py, test_changing_over.py).
 OF_CHANGES = {
+    ChangingOverOperator,
+    GatherRowsOperator,
+    GlobalGroupsOperator,
+    LocalGroupsOperator,
     ChangingRankOperator,
     DropUpdateBeforeOperator,
     GroupAggregateOperator,

@@ -91,10 +91,9 @@ def takes_of(node: PhysicalNode) -> ChangelogMode:
 
 
 def _takes_rows_back(window: WindowSpec) -> bool:
-    """Whether a row that goes is in the windows of the row that came: a session may have grown by
-    that, and the machine's time has gone on."""
-    is_session = window.kind is WindowKind.SESSION and window.bounds is None
-    return not is_session and not window.is_processing
+    """Whether a row that goes is in the windows of the row that came: the machine's time has gone
+    on in between."""
+    return not window.is_processing
 
 
 _TAKE_CHANGES = frozenset[type[PhysicalNode]](

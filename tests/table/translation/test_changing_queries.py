@@ -213,6 +213,18 @@ def test_over_by_other_columns_and_windows_of_changes_leave_the_result_of_batch(
     check(OVER_AND_WINDOWS[1::3], 2)
 
 
+def test_a_row_that_was_taken_back_bounds_its_session_still() -> None:
+    env = tables(EnvironmentSettings.in_streaming_mode(), CHANGING, UPSERTS)
+    sessions = "TABLE(SESSION(TABLE moments PARTITION BY k, DESCRIPTOR(ts), INTERVAL '6' SECOND))"
+    found = results(
+        env,
+        "SELECT k, EXTRACT(SECOND FROM window_start), EXTRACT(SECOND FROM window_end), COUNT(*) "
+        f"FROM {sessions} GROUP BY window_start, window_end, k",
+    )
+    # of a, the row at 3 s went, and those at 9 and 12 s stay; of b nothing is left
+    assert found == {("a", 3, 18, 2): 1, ("c", 3, 9, 1): 1, (None, 15, 21, 1): 1}
+
+
 @pytest.mark.wide
 def test_that_holds_for_all_of_over_and_windows() -> None:
     check(OVER_AND_WINDOWS, 3)

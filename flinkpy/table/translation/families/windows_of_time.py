@@ -16,6 +16,7 @@ from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.partial_aggregates import PartialAggregatesOperator
 from flinkpy.relational.windows.partial_groups import are_partial
 from flinkpy.relational.windows.ranked_windows import RankedWindowsOperator
+from flinkpy.relational.windows.sessions.changing_sessions import ChangingSessionsOperator
 from flinkpy.relational.windows.sessions.held_sessions import HeldSessionsOperator
 from flinkpy.relational.windows.sessions.rows_of_sessions import RowsOfSessionsOperator
 from flinkpy.relational.windows.sessions.session_aggregates import SessionAggregatesOperator
@@ -77,10 +78,12 @@ def window_aggregate(node: WindowAggregate, context: TranslationContext) -> Colu
     input = WindowedInput(inputs, window, keys)
     kinds = [field.type for field in schema][len(keys) : len(keys) + len(calls)]
     merges = are_partial(calls, inputs, kinds)
+    is_session = window.kind is WindowKind.SESSION and window.bounds is None
     operator: ColumnarOperator
     if not node.input.changes.is_insert_only:
-        operator = ChangingAggregatesOperator(calls, words, input, clock, schema)
-    elif window.kind is WindowKind.SESSION and window.bounds is None:
+        of_changes = ChangingSessionsOperator if is_session else ChangingAggregatesOperator
+        operator = of_changes(calls, words, input, clock, schema)
+    elif is_session:
         of_sessions = SessionAggregatesOperator if merges else HeldSessionsOperator
         operator = of_sessions(calls, words, input, clock, schema)
     elif are_in_slices(calls, inputs):
