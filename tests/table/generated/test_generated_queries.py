@@ -104,7 +104,7 @@ def test_a_drawn_query_gives_the_same_rows_in_every_way(seed: int) -> None:
 
 
 @pytest.mark.wide
-@settings(max_examples=24)
+@settings(max_examples=16)
 @given(st.integers(0, 2**48))
 def test_a_drawn_query_over_changes_goes_on_from_a_savepoint_with_another_parallelism(
     seed: int,
