@@ -100,8 +100,7 @@ class ColumnPatternOperator(PatternOperator):
     # -- matches -----------------------------------------------------------------------------------
 
     def _taken(self, now: int) -> Iterator[Found]:
-        due = self._waiting.until(now, self._matcher.runs, self._keys_of)
-        if due.events:
+        for due in self._waiting.until(now, self._matcher.runs, self._keys_of):
             found = self._matcher.take(due.keys, due.times, due.events, due.truths)
             yield from self._guarded(found)
 

@@ -7,7 +7,7 @@ could do is to be ignored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
+_AT_ONCE = 1 << 13  # events
 SINGLE_KEY = 0  # of all events of a stream without keys
 
 
@@ -61,12 +62,13 @@ class Part:
     def taken_until(self, now: int) -> Part:
         """What is due, which is left out here from now on."""
         is_due = slice(None) if self.latest <= now else self.times[self.at] <= now
-        due = self._with(is_due)
-        rest = self._with(slice(0, 0) if self.latest <= now else ~is_due)  # type: ignore[operator]
+        due = self.with_events(is_due)
+        rest = self.with_events(slice(0, 0) if self.latest <= now else ~is_due)  # type: ignore[operator]
         self.at, self.begins, self.matters = rest.at, rest.begins, rest.matters
         return due
 
-    def _with(self, which: Any) -> Part:
+    def with_events(self, which: Any) -> Part:
+        """The same part with only these of its events."""
         at, begins, matters = self.at[which], self.begins[which], self.matters[which]
         return Part(self.data, self.times, self.latest, self.truths, at, begins, matters)
 
@@ -106,18 +108,20 @@ class PendingColumns:
 
     def until(
         self, now: int, runs: Mapping[Any, Runs], keys_of_rows: Callable[[list[Any]], list[Any]]
-    ) -> Events:
+    ) -> Iterator[Events]:
         """Gives away the events up to ``now`` that matter to the runs of their keys, in their
-        order."""
+        order. Use some of them before you ask for the next, for which the runs are looked at
+        again."""
         due = [part.taken_until(now) for part in self._parts if len(part.at)]
         self._parts = [part for part in self._parts if part.latest > now]
         self._taken_until = max(now, self._taken_until)
         due = [part for part in due if len(part.at)]
         earlier, rows = self._restored.until(now)
         if rows:
-            return self._behind(earlier, rows, keys_of_rows(rows), due)
-        if not due:
-            return Events()
+            return iter([self._behind(earlier, rows, keys_of_rows(rows), due)])
+        return (self._of_some(some, runs) for some in _some_at_once(due))
+
+    def _of_some(self, due: list[Part], runs: Mapping[Any, Runs]) -> Events:
         keys = _keys(due, self._key)
         order = _order(due)
         which = self._chosen(due, order, keys, runs)
@@ -262,6 +266,33 @@ def _order(due: list[Part]) -> Numbers | None:
     if bool((times[1:] >= times[:-1]).all()):
         return None
     return np.argsort(times, kind="stable")
+
+
+def _some_at_once(due: list[Part]) -> Iterator[list[Part]]:
+    """The events in the order of their time, some thousands at once, as what is made of them is
+    used while it is near; events of equal time are not parted."""
+    total = sum(len(part.at) for part in due)
+    if total <= _AT_ONCE:
+        if total:
+            yield due
+        return
+    order = _order(due)
+    times = np.concatenate([part.times[part.at] for part in due])
+    if order is not None:
+        times = times[order]
+    begins = np.cumsum([0, *(len(part.at) for part in due)])
+    start = 0
+    while start < total:
+        last = times[min(start + _AT_ONCE, total) - 1]
+        end = int(np.searchsorted(times, last, side="right"))
+        some = np.arange(start, end) if order is None else np.sort(order[start:end])
+        bounds = np.searchsorted(some, begins)
+        yield [
+            part.with_events(some[low:high] - begin)
+            for part, begin, low, high in zip(due, begins, bounds, bounds[1:])
+            if high > low
+        ]
+        start = end
 
 
 def _taken(data: pa.RecordBatch, at: Numbers) -> pa.RecordBatch:
