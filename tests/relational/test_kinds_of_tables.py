@@ -34,7 +34,11 @@ from flinkpy.relational.ranks.deduplicated_rows import LastRowsOperator
 from flinkpy.relational.ranks.keeps_last_rows import KeepsLastRows
 from flinkpy.relational.ranks.normalized_rows import NormalizedRowsOperator
 from flinkpy.relational.relational_operator import BlockingOperator, RelationalOperator
-from flinkpy.relational.row_by_row.calc_operator import CalcOperator, ExpandOperator
+from flinkpy.relational.row_by_row.calc_operator import (
+    CalcAtWatermarkOperator,
+    CalcOperator,
+    ExpandOperator,
+)
 from flinkpy.relational.row_by_row.checked_kinds import CheckedKinds
 from flinkpy.relational.row_by_row.drop_update_before import DropUpdateBeforeOperator
 from flinkpy.relational.row_by_row.gathered_rows import GatherRowsOperator
@@ -65,6 +69,9 @@ def column(at: int, kind: Any) -> CalcProgram:
 
 KEEPING: dict[str, Callable[[], ColumnOperator]] = {
     "Calc": lambda: CalcOperator(column(0, BIGINT), pa.schema([SCHEMA.field(0)])),
+    "Calc at a watermark": lambda: CalcAtWatermarkOperator(
+        column(0, BIGINT), pa.schema([SCHEMA.field(0)]), pa.timestamp("ms")
+    ),
     "Expand": lambda: ExpandOperator([column(0, BIGINT)], pa.schema([SCHEMA.field(0)])),
     "UNNEST": lambda: UnnestOperator(
         column(2, ArrayType(element=BIGINT)), SCHEMA.append(pa.field("e", pa.int64()))
