@@ -16,7 +16,7 @@ from flinkpy.sql.logical.logical_nodes import (
     filtered,
     project,
 )
-from flinkpy.sql.rex.relational_terms import JoinKind, WindowSpec
+from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import Rex, RexInput, inputs_of
 from flinkpy.sql.rules.conditions import moved_inputs
 
@@ -105,6 +105,8 @@ def below_window(node: LogicalNode) -> Unwindowed | None:
         below = below_window(node.input)
         if below is None or not inputs_of(node.condition) <= below.places.keys():
             return None
+        if below.window.kind is WindowKind.SESSION:
+            return None  # a row that goes holds a session together before
         condition = moved_inputs(node.condition, below.places)
         return replace(below, plan=filtered(below.plan, condition))
     if not isinstance(node, LogicalProject):
