@@ -27,7 +27,7 @@ def pattern_from_json(text: str) -> Pattern:
     """The pattern that the JSON says. Raises ProgramError if it says none."""
     try:
         said = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProgramError(f"{text!r:.200} is no JSON: {error}") from None
     return pattern_of(said)
 

@@ -14,6 +14,7 @@ from itertools import repeat
 from operator import length_hint
 from typing import Any
 
+from flinkpy.cep.automaton.drawing import drawn
 from flinkpy.cep.automaton.interpreter import Interpreter
 from flinkpy.cep.automaton.partial_matches import Found, Runs
 from flinkpy.cep.automaton.pattern_compiler import compiled
@@ -85,6 +86,9 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     def set_error_policy(self, policy: ErrorPolicy) -> None:
         """Sets what happens to matches whose function raises."""
         self.error_policy = policy
+
+    def drawing(self) -> str:
+        return drawn(compiled(self.matched.pattern))
 
     # -- life --------------------------------------------------------------------------------------
 

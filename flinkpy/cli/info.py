@@ -28,10 +28,13 @@ def show_plan(
     drawn: list[Any] = []
 
     def draw(stream_graph: Any, configuration: Mapping[str, Any]) -> None:
-        from flinkpy.graph.plan import draw_plan
+        from flinkpy.graph.plan import draw_operators, draw_plan
 
         drawn.append(stream_graph)
         tell(draw_plan(stream_graph))
+        operators = draw_operators(stream_graph)
+        if operators:
+            tell(f"\n{operators}")
 
     def run(path: Path) -> None:
         settings = gather(conf, definitions, parallelism, None, pyflink=pyflink)

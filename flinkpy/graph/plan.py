@@ -58,6 +58,18 @@ def draw_plan(stream_graph: StreamGraph) -> str:
     return "\n".join(lines)
 
 
+def draw_operators(stream_graph: StreamGraph) -> str:
+    """What operators show of themselves, such as the automata of patterns."""
+    parts = []
+    for node in sorted(stream_graph.nodes.values(), key=lambda node: node.id):
+        draw = getattr(node.operator, "drawing", None)
+        drawn = None if draw is None else draw()
+        if drawn is not None:
+            lines = [node.label, *(f"    {line}" for line in drawn.splitlines())]
+            parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
 def _node_json(node: StreamNode) -> dict[str, Any]:
     pact = (
         "Data Source"

@@ -113,6 +113,10 @@ class StreamOperator(ABC):
         ``has_window_phases``."""
         return None
 
+    def drawing(self) -> str | None:
+        """On the client: what ``flinkpy info`` shows of it below the plan."""
+        return None
+
     def setup(self, context: OperatorContext, output: Output) -> None:
         """First call: keeps context and output."""
         convert = None if self.declared_type is None else self.declared_type.conversion()

@@ -14,12 +14,15 @@ from flinkpy.cep import (
     MatchContext,
     Pattern,
     PatternProcessFunction,
+    PatternUpdate,
     TimedOutPartialMatchHandler,
 )
 from flinkpy.common import Configuration, Duration, WatermarkStrategy
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.datastream import DataStream, ErrorPolicy, OutputTag, StreamExecutionEnvironment
+from flinkpy.datastream.env.submission import stream_graph
+from flinkpy.graph.plan import draw_operators
 from flinkpy.testing import OneInputHarness
 from tests.cep.pattern_texts import RandomPatterns, events_of, found_by, pattern_of, shown
 
@@ -121,6 +124,15 @@ def test_what_times_out_is_given_when_its_time_comes_also_for_keys_that_never_co
         assert found.side_output(TIMED_OUT)[1:] == [("j", "-a=A1@13")]
         assert operator_of(found).measures(0)["numPartialMatches"] == 0
         assert found.num_keyed_state_entries() == 0
+
+
+def test_the_next_partial_match_of_a_key_times_out_when_its_own_time_comes() -> None:
+    with harness(of_events(A_THEN_B)) as found:
+        found.push_all([("k", "A1", 1), ("k", "A3", 3)], [1, 3])
+        for watermark, timed_out in ((11, ["-a=A1@11"]), (12, []), (13, ["-a=A3@13"])):
+            found.clear_output()
+            found.push_watermark(watermark)
+            assert [text for _, text in found.side_output(TIMED_OUT)] == timed_out
 
 
 def test_a_key_that_has_passed_leaves_nothing_though_nobody_asks_for_timeouts() -> None:
@@ -321,6 +333,17 @@ def test_a_long_match_is_saved_without_nested_calls() -> None:
         assert [text.count(",") for _, text in again.output] == [2998]
 
 
+def test_the_time_of_the_last_event_of_a_partial_match_is_saved() -> None:
+    with harness(of_events("begin a where:A followed b where:B followed c where:C gap:5")) as found:
+        found.push_all([("k", "A1", 1), ("k", "B4", 4)], [1, 4])
+        found.push_watermark(4)
+        saved = found.snapshot()
+    with found.restore(saved) as again:
+        again.push(("k", "C8", 8), 8)
+        again.push_watermark(8)
+        assert again.output == [("k", "+a=A1;b=B4;c=C8")]
+
+
 def test_state_of_a_pattern_that_lost_a_state_is_refused() -> None:
     with harness(of_events("begin a where:A followed b where:B followed c where:C")) as found:
         found.push_all([("k", "A1", 1), ("k", "B1", 2)], [1, 2])
@@ -351,6 +374,23 @@ def test_a_job_finds_the_same_in_streaming_and_in_batch(mode: str) -> None:
     assert sorted(found.execute_and_collect()) == sorted(
         row for row in alone(pattern, events) if row[1].startswith("+")
     )
+
+
+def test_the_plan_shows_the_automaton_below_it() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream: DataStream = env.from_collection([("k", "A1", 1)])
+    found = stream.match(of_events("begin a where:A next b")).in_processing_time().select(len)
+    found.match_dynamic(
+        stream, [PatternUpdate("p", 7, Pattern.begin("x").next("y"))]
+    ).in_processing_time().select(lambda pattern, match: pattern)
+    drawing = draw_operators(stream_graph(env.program, None))
+    for text in (
+        "'Pattern'",
+        "    b\n      take     -> match",
+        "p, version 7",
+        "      take     -> y",
+    ):
+        assert text in drawing
 
 
 def test_events_without_timestamps_are_refused_with_the_line() -> None:

@@ -52,6 +52,9 @@ DRAWN_QUERIES = (
     "tests/table/generated/test_generated_queries.py::"
     "test_a_query_that_must_stay_right_gives_the_same_rows_in_every_way"
 )
+PATTERNS = "tests/cep/test_pattern_streams.py"
+TIMES_OUT = "test_what_times_out_is_given_when_its_time_comes_also_for_keys_that_never_come_again"
+DYNAMIC = "tests/cep/test_dynamic_patterns.py"
 PROGRAMS = ("tests/simulation/test_programs.py",)
 GROUP_CHANGELOGS = (
     "tests/relational/test_group_changelogs.py::test_the_changelog_is_that_of_flink",
@@ -62,6 +65,63 @@ UPSERT_SINKS = "tests/relational/test_upsert_sinks.py"
 NUMBERS_OF_KEYS = "tests/relational/test_numbers_of_keys.py"
 
 MUTANTS = (
+    # -- patterns ----------------------------------------------------------------------------------
+    Mutant(
+        "a partial match of a pattern times out at the moment when its time is up",
+        "flinkpy/cep/matching/calendar.py",
+        "self._ends[0] <= now:",
+        "self._ends[0] < now:",
+        (f"{PATTERNS}::{TIMES_OUT}",),
+    ),
+    Mutant(
+        "a key is looked at again when the next partial match of a pattern times out",
+        "flinkpy/cep/matching/row_matcher.py",
+        "                self._enter(key, runs)\n                yield from found",
+        "                yield from found",
+        (f"{PATTERNS}::test_the_next_partial_match_of_a_key_times_out_when_its_own_time_comes",),
+    ),
+    Mutant(
+        "an event at the watermark is late for a pattern",
+        "flinkpy/cep/pattern_operator.py",
+        "            if stamp > watermark:\n",
+        "            if stamp >= watermark:\n",
+        (f"{PATTERNS}::test_late_events_are_counted_or_go_to_a_side_output",),
+    ),
+    Mutant(
+        "a partial match of a pattern keeps when it took its last event",
+        "flinkpy/cep/automaton/partial_matches.py",
+        "(run.state, places[id(run.cell)], places[id(run.first)], run.previous_ms)",
+        "(run.state, places[id(run.cell)], places[id(run.first)], run.first.time)",
+        (f"{PATTERNS}::test_the_time_of_the_last_event_of_a_partial_match_is_saved",),
+    ),
+    Mutant(
+        "the highest version of a pattern counts",
+        "flinkpy/cep/dynamic/pattern_versions.py",
+        "before is None or _rank(update) > before",
+        "before is None or _rank(update) != before",
+        (f"{DYNAMIC}::test_the_highest_version_counts_whatever_the_order_of_updates",),
+    ),
+    Mutant(
+        "an event is given to all patterns whose comparisons hold",
+        "flinkpy/cep/dynamic/event_filter.py",
+        'bisect_left if function in (">", "<=") else bisect_right',
+        'bisect_left if function in (">", "<") else bisect_right',
+        (f"{DYNAMIC}::test_the_filter_lets_pass_what_a_comparison_of_any_value_finds",),
+    ),
+    Mutant(
+        "an event that ends a partial match of a pattern is wanted as one that goes on with it",
+        "flinkpy/cep/dynamic/wanted_events.py",
+        "return sets if sets == EVERY or _is_ignored_without(state, sets) else EVERY",
+        "return sets",
+        (f"{DYNAMIC}::test_each_pattern_finds_what_it_finds_alone",),
+    ),
+    Mutant(
+        "a version of a pattern that finishes what it has begun goes on in any subtask",
+        "flinkpy/cep/dynamic/known_patterns.py",
+        "store.engine_list(FINISHING, Sharing.UNION)",
+        "store.engine_list(FINISHING, Sharing.SPLIT)",
+        (f"{DYNAMIC}::test_what_an_old_version_has_begun_may_finish_in_another_subtask",),
+    ),
     # -- what the graph says -----------------------------------------------------------------------
     Mutant(
         "rescaled streams stay within their group",

@@ -102,6 +102,16 @@ def test_queries_over_tables_that_change_survive_what_befalls_a_job(query: str, 
     run_program_seed(seed, (query,))
 
 
+@pytest.mark.wide(but=("[patterns-0]", "[dynamic-patterns-0]"))
+@pytest.mark.parametrize("first", range(0, 6, 2))
+@pytest.mark.parametrize("program", ["patterns", "dynamic-patterns"])
+def test_patterns_survive_what_befalls_a_job(program: str, first: int) -> None:
+    """Crashes, savepoints and other parallelisms: matches, what timed out, and what is complete
+    because nothing came are those of the undisturbed run."""
+    for seed in range(first, first + 2):
+        run_program_seed(seed, (program,))
+
+
 @pytest.mark.parametrize("seed", [3, 8, 17, 46, 50, 109])
 def test_a_program_replays_identically(seed: int) -> None:
     assert run_program_seed(seed) == run_program_seed(seed)

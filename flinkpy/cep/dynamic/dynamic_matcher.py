@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
-from flinkpy.cep.automaton.interpreter import Context
 from flinkpy.cep.automaton.partial_matches import NO_RUNS, Found, Runs, match_of
 from flinkpy.cep.dynamic.active_pattern import ActivePattern
 from flinkpy.cep.dynamic.pattern_updates import PatternUpdate
@@ -56,7 +55,6 @@ class DynamicMatcher:
         self._now_ms, self._gives_timed_out, self._most = now_ms, gives_timed_out, most
         self._conditions = SharedConditions()
         self._watches: Watches[ActivePattern] = Watches(self._conditions)
-        self._context = Context(now_ms)  # for conditions that do not look at it
         self._begins = 0
         self._number = 0  # of the next event
 
@@ -123,12 +121,19 @@ class DynamicMatcher:
         """What is found in events that come in the order of their time."""
         event_filter = self._watches.filter()
         get, begins, may_meet = self.runs.get, self._begins, event_filter.met
+        look_at, ask = self._conditions.look_at, self._watches.ask
+        has_tests = self._watches.has_tests
         moments: dict[tuple[Any, Version], int] = {}
         for key, time, event in zip(keys, times, events):
             of_key = get(key)
             if of_key is not None and of_key.wants < 0:
                 self._find_wants(of_key)
-            met = may_meet(event) & (begins if of_key is None else begins | of_key.wants)
+            met = may_meet(event, begins if of_key is None else begins | of_key.wants)
+            if met:
+                self._at = None, event
+                look_at(event)
+                if has_tests:
+                    met = ask(met, event)
             if met:
                 given = _Given(key, event, time, event_filter.is_sure)
                 yield from self._give(given, of_key, met, moments)
@@ -142,11 +147,6 @@ class DynamicMatcher:
     ) -> Iterable[FoundByPattern]:
         """Gives an event to the patterns that want it."""
         key, event, time, is_sure = given
-        self._at = None, event
-        self._conditions.look_at(event)
-        met = self._watches.ask(met, self._context)
-        if not met:
-            return ()
         owners, number = self._watches.owners, self._number
         self._number = number + 1
         results: list[FoundByPattern] = []

@@ -14,6 +14,8 @@ from itertools import repeat
 from operator import length_hint
 from typing import Any
 
+from flinkpy.cep.automaton.drawing import drawn
+from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.cep.dynamic.dynamic_calls import DynamicMatchCalls
 from flinkpy.cep.dynamic.dynamic_matcher import DynamicMatcher, FoundByPattern
 from flinkpy.cep.dynamic.known_patterns import KnownPatterns
@@ -42,6 +44,8 @@ from flinkpy.operators.yielding import emit_results
 from flinkpy.state.snapshots.frozen_tables import FrozenRegion
 
 logger = engine_logger(__name__)
+
+MOST_DRAWN = 10  # of the patterns that are there from the beginning
 
 # the names of the state
 RUNS = "_partial matches by pattern"
@@ -98,6 +102,14 @@ class DynamicPatternOperator(DropsLateRecords, EndsKeys, TwoInputOperator):
     def set_error_policy(self, policy: ErrorPolicy) -> None:
         """Sets what happens to matches whose function raises."""
         self.error_policy = policy
+
+    def drawing(self) -> str | None:
+        parts = [
+            f"{update.id}, version {update.version}\n{drawn(compiled(update.pattern))}"
+            for update in self.watched.initial[:MOST_DRAWN]
+            if update.pattern is not None
+        ]
+        return "\n".join(parts) or None
 
     # -- life --------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError
 from flinkpy.state.snapshots.operator_snapshots import dump_pieces
 
+NO_CONTEXT: Any = None  # for conditions that do not look at it
 LARGEST = 1 << 53  # up to here integers and floats compare exactly
 _COMPARES: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
@@ -139,6 +140,21 @@ class SharedConditions:
             return answers[number]
         answer = answers[number] = self._holds[number](self.event)
         return answer
+
+    def function_of(self, condition: Condition) -> Callable[[Any], Any]:
+        """A condition made of shared ones as a function of the event that they look at."""
+        if isinstance(condition, Shared):
+            number, holds, answers = condition.number, self._holds[condition.number], self._answers
+
+            def answered(event: Any) -> Any:
+                if number in answers:
+                    return answers[number]
+                answer = answers[number] = holds(event)
+                return answer
+
+            return answered
+        holds_of = condition.bind()
+        return lambda event: holds_of(event, NO_CONTEXT)
 
     def shared(self, pattern: Pattern) -> tuple[Pattern, tuple[int, ...]]:
         """The pattern with shared conditions in the place of its own, and their numbers, for

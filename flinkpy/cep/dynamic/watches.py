@@ -7,14 +7,13 @@ once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from flinkpy.cep.dynamic.event_filter import EventFilter
 from flinkpy.cep.dynamic.shared_conditions import Comparison, SharedConditions
 from flinkpy.cep.dynamic.wanted_events import Test, Wanted, WantedSets
-from flinkpy.cep.event_conditions import ConditionContext, Holds
 
 Owner = TypeVar("Owner")
 
@@ -23,7 +22,7 @@ Owner = TypeVar("Owner")
 class _Asked:
     """A test, and the watches that have it."""
 
-    holds: Holds
+    holds: Callable[[Any], Any]
     bits: int = 0
 
 
@@ -47,7 +46,10 @@ class Watches(Generic[Owner]):
             self.owners[place], self._sets[place] = owner, each
             for test in each:
                 if isinstance(test, Test):
-                    asked = self._asked.setdefault(test, _Asked(test.condition.bind()))
+                    asked = self._asked.get(test)
+                    if asked is None:
+                        holds = self.conditions.function_of(test.condition)
+                        asked = self._asked[test] = _Asked(holds)
                     asked.bits |= 1 << place
             bits |= 1 << place
         self._filter = None
@@ -74,16 +76,25 @@ class Watches(Generic[Owner]):
                     for place, wanted in self._sets.items()
                 }
             )
+        self._filter.settle()
         return self._filter
 
-    def ask(self, met: int, context: ConditionContext) -> int:
-        """What is left of these watches once their tests were asked."""
+    @property
+    def has_tests(self) -> bool:
+        """Whether any watch has a condition that only asking answers."""
+        return bool(self._asked)
+
+    def ask(self, met: int, event: Any) -> int:
+        """What is left of these watches once their tests were asked about the event that the
+        conditions look at."""
         for asked in self._asked.values():
-            self._asking = met & asked.bits
-            if self._asking and not asked.holds(self.conditions.event, context):
-                met &= ~asked.bits
-                if not met:
-                    break
+            bits = met & asked.bits
+            if bits:
+                self._asking = bits
+                if not asked.holds(event):
+                    met &= ~bits
+                    if not met:
+                        break
         self._asking = 0
         return met
 

@@ -1,18 +1,31 @@
-"""Programs with keyed state, state that belongs to no key, timers, broadcast state and unions."""
+"""Programs with keyed state, state that belongs to no key, timers, broadcast state, unions and
+patterns. No two records of a key have the same event time, so what a pattern finds does not depend
+on which split comes first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from flinkpy.common import Row, RowKind, Types
+from flinkpy.cep import (
+    AfterMatchSkipStrategy,
+    DynamicMatchContext,
+    MatchContext,
+    Pattern,
+    PatternProcessFunction,
+    PatternUpdate,
+    TimedOutPartialMatchHandler,
+)
+from flinkpy.common import Duration, Row, RowKind, Types
 from flinkpy.datastream import (
     CheckpointedFunction,
+    DataStream,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
     MapFunction,
+    OutputTag,
     Partitioner,
     RuntimeContext,
     StreamExecutionEnvironment,
@@ -208,3 +221,99 @@ def unions(env: StreamExecutionEnvironment) -> None:
         .uid("ones")
     )
     write(ones.key_by(key_of).reduce(lambda a, b: (a[0], a[1] + b[1])).uid("counts"))
+
+
+# -- patterns --------------------------------------------------------------------------------------
+
+TIMED_OUT = OutputTag("timed out")
+
+
+class Show(PatternProcessFunction, TimedOutPartialMatchHandler):
+    """Matches, and what timed out, as plain values."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def process_match(self, match: Any, ctx: MatchContext) -> Iterator[Any]:
+        Fragile("a match")(match)
+        yield self.name, self.shown(match), ctx.timestamp()
+
+    def process_timed_out_match(self, match: Any, ctx: MatchContext) -> None:
+        ctx.output(TIMED_OUT, (self.name, "timed out", self.shown(match), ctx.timestamp()))
+
+    def shown(self, match: Any) -> Any:
+        return tuple((name, tuple(events)) for name, events in match.items())
+
+
+class ShowDynamic(Show):
+    """The same with the id of the pattern that found it."""
+
+    def process_match(self, match: Any, ctx: MatchContext) -> Iterator[Any]:
+        assert isinstance(ctx, DynamicMatchContext)
+        for shown in super().process_match(match, ctx):
+            yield ctx.pattern_id(), *shown
+
+
+def is_first(record: Any) -> bool:
+    return bool(record[1] % 3 == 0)
+
+
+def is_second(record: Any) -> bool:
+    return bool(record[1] % 3 == 1)
+
+
+def is_last(record: Any) -> bool:
+    return bool(record[1] % 7 == 0)
+
+
+def grows(record: Any, ctx: Any) -> bool:
+    """Larger than all that were taken before."""
+    return all(record[1] % 100 > each[1] % 100 for each in ctx.get_events_for_pattern("second"))
+
+
+def _growing() -> Pattern:
+    """Some that grow, until one ends them; what was found drops what overlaps."""
+    pattern = Pattern.begin("first", AfterMatchSkipStrategy.skip_past_last_event()).where(is_first)
+    pattern = (
+        pattern.followed_by("second").where(is_second).where(grows).one_or_more().until(is_last)
+    )
+    return pattern.followed_by("last").where(is_last).within(Duration.of_millis(130))
+
+
+def _missing() -> Pattern:
+    """A first one without a second one in time: complete when its time is up."""
+    pattern = Pattern.begin("first").where(is_first)
+    return pattern.not_followed_by("second").where(is_second).within(Duration.of_millis(30))
+
+
+def _pair() -> Pattern:
+    pattern = Pattern.begin("first").where(is_first).followed_by("last").where(is_last)
+    return pattern.within(Duration.of_millis(90))
+
+
+def _both(found: DataStream) -> DataStream:
+    return found.union(found.get_side_output(TIMED_OUT))
+
+
+def patterns(env: StreamExecutionEnvironment) -> None:
+    """Two patterns with time-outs: one that iterates and skips, one that ends with what must not
+    come."""
+    records = read(env, "input", keyed_lists(3, 40, 5), timed=True).key_by(key_of)
+    growing = records.match(_growing()).process(Show("growing")).uid("growing")
+    missing = records.match(_missing()).process(Show("missing")).uid("missing")
+    write(_both(growing).union(_both(missing)))
+
+
+def dynamic_patterns(env: StreamExecutionEnvironment) -> None:
+    """Patterns that are replaced while they run, by themselves: what was begun may finish, so what
+    is found does not depend on when."""
+    again = [
+        (PatternUpdate(name, version, pattern, finish=True), 0)
+        for version in (2, 3, 4)
+        for name, pattern in (("missing", _missing()), ("pair", _pair()))
+    ]
+    updates = read(env, "patterns", [again]).set_parallelism(1)
+    first = [PatternUpdate("missing", 1, _missing()), PatternUpdate("pair", 1, _pair())]
+    records = read(env, "input", keyed_lists(3, 40, 5), timed=True).key_by(key_of)
+    found = records.match_dynamic(updates, first).process(ShowDynamic("dynamic")).uid("dynamic")
+    write(_both(found))

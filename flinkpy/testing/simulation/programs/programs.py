@@ -63,6 +63,8 @@ _NAMED = {
     for program in (
         Program("global-commits", outside_programs.global_commits, drains=True),
         Program("columnar-changes", keyed_programs.columnar_changes, drains=True),
+        Program("patterns", keyed_programs.patterns),
+        Program("dynamic-patterns", keyed_programs.dynamic_patterns),
         Program("sql-windows", sql_programs.sql_windows),
         Program("sql-join", sql_programs.sql_join, drains=True),
         Program("sql-over", sql_programs.sql_over),
