@@ -3,7 +3,10 @@
 ``INSERT`` and ``DELETE`` have their rows in ``data``. ``UPDATE`` has the rows after in ``data``,
 and in ``old`` the fields that have changed, as they were. Other types are changes of the schema and
 tell no row. Canal writes numbers as texts, so a text is read as what its column is. What is written
-are inserts and deletes alone, as Flink writes them."""
+are inserts and deletes alone, as Flink writes them.
+
+Messages are read one by one, unlike Debezium's: a field that is absent in ``old`` has not changed,
+and one that is null there was null, which Arrow's reader of JSON does not tell apart."""
 
 from __future__ import annotations
 
