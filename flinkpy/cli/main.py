@@ -759,7 +759,7 @@ def options(pattern: str) -> None:
 @shared.definitions
 @shared.conf
 def memory(definitions: tuple[str, ...], conf: Path | None) -> None:
-    """Show the parts of a TaskExecutor's and the JobManager's memory.
+    """Show the parts of a process's memory.
 
     \b
     flinkpy memory -D taskmanager.memory.process.size=4g

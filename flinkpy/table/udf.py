@@ -305,7 +305,7 @@ def udtaf(
     ...     def emit_value(self, accumulator):
     ...         yield min(accumulator), "least"
     ...         yield max(accumulator), "most"
-    >>> both = udtaf(Both(), result_type="ROW<value BIGINT, what STRING>")
+    >>> both = udtaf(Both(), result_type="ROW<price BIGINT, what STRING>")
     """
     if f is None:
         return lambda given: udtaf(

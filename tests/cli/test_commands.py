@@ -329,7 +329,7 @@ def test_options_are_listed_with_their_variables(flinkpy: Flinkpy) -> None:
     assert TASK_SLOTS.key in outcome.out
     assert "$FLINKPY_TASKMANAGER_NUMBEROFTASKSLOTS" in outcome.out
     everything = flinkpy("options").out
-    assert "taskmanager.memory.network.size  (memory, default 64 mb)" in everything
+    assert "taskmanager.memory.network.min  (memory, default 64 mb)" in everything
     assert (
         "execution.target  (embedded | ray | ray-session | ray-application, default none)"
         in everything

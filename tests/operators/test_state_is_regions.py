@@ -88,20 +88,14 @@ KEPT: dict[str, dict[str, str]] = {
     },
     "IntervalRowsJoinOperator": {"_index": REGION, "_sides": REGION},
     "OverInTimeOperator": {"_index": REGION},
-    "DynamicPatternOperator": {
-        "_known": OPERATOR_STATE,
-        "_matcher": REGION,
-        "_pending": REGION,
-        "_watermark": TIME,
-        "error_policy": BUILT,
-    },
+    "DynamicPatternOperator": {"_pending": REGION, "_watermark": TIME, "error_policy": BUILT},
     "PatternOperator": {
         "_matcher": REGION,
         "_pending": REGION,
         "_watermark": TIME,
         "error_policy": BUILT,
     },
-    "ColumnPatternOperator": {"_waiting": REGION},
+    "ColumnPatternOperator": {"_own": BUILT, "_waiting": REGION},
     "RowsInTime": {"_waiting": REGION},
     "JoinTableOperator": {"_index": TABLE, "_joined": FROM_INPUT, "_timer": TABLE},
     "LastResultsOperator": {

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,6 +16,9 @@ from flinkpy.operators.functions import RuntimeContext
 from flinkpy.relational.functions.python_values import arguments_of, conformed, results_of
 from flinkpy.relational.functions.user_defined import FunctionContext, UserDefinedFunction
 from flinkpy.relational.relational_operator import plain
+
+if TYPE_CHECKING:
+    import asyncio
 
 MOST_AT_ONCE = 64  # calls of a coroutine function that wait together
 
@@ -78,6 +80,8 @@ class ScalarCode:
         if self.form == "arrow":
             return _by_batch(call, site, _array)
         if self.form == "async":
+            import asyncio  # late: few queries need it, and it takes a tenth of a small one's time
+
             self._loop = self._loop or asyncio.new_event_loop()
             return _together(call, site, self._loop)
         return _by_row(call, site)
@@ -128,6 +132,8 @@ def _array(operand: Any, site: CallSite, at: int) -> Any:
 
 
 def _together(call: Callable[..., Any], site: CallSite, loop: asyncio.AbstractEventLoop) -> Kernel:
+    import asyncio
+
     async def answers(calls: list[tuple[Any, ...]]) -> list[Any]:
         turn = asyncio.Semaphore(MOST_AT_ONCE)
 
