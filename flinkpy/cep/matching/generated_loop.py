@@ -214,7 +214,7 @@ class GeneratedLoop:
         for state in self._automaton.states:
             if state in self._waiting:
                 lines.append(f"{'elif' if lines else 'if'} state == {state.name!r}:")
-                self._chain = self._chains[state]
+                self._chain = self._chains.get(state)  # some are never reached
                 steps = self._expanded(state, begins=False) or ["pass"]
                 if any("context" in line for line in steps):
                     lines.append("    context.cell = cell")
