@@ -57,13 +57,14 @@ class Streams:
     """One program's streams of the events. The watermark is four seconds behind, as in the tables
     of the benchmark."""
 
-    def __init__(self, tables: dict[str, Any]) -> None:
+    def __init__(self, tables: dict[str, Any], rows_at_once: int = ROWS_AT_ONCE) -> None:
         self.env = StreamExecutionEnvironment.get_execution_environment()
         self.env.set_parallelism(1)
         self._tables = tables
+        self._rows_at_once = rows_at_once
 
     def raw(self, kind: str) -> DataStream:
-        return self.env.from_arrow(self._tables[kind], ROWS_AT_ONCE)
+        return self.env.from_arrow(self._tables[kind], self._rows_at_once)
 
     def in_time(self, kind: str) -> DataStream:
         by_time = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(4))
