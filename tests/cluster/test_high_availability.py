@@ -117,6 +117,7 @@ def test_a_killed_job_manager_changes_nothing_in_the_results(
             "RESTARTING",
             "CREATED",
             "INITIALIZING",
+            "FINISHED",  # on a slow machine the job may end between the checkpoint and the kill
         )
         collected = [tuple(record) for record in results]
     wanted = sorted(case.wanted())

@@ -163,7 +163,8 @@ def test_workers_that_are_larger_than_every_node_are_refused_with_their_size(
     ray: RayCluster,
 ) -> None:
     size = "taskmanager.memory.process.size=900g"
-    outcome = ray.flinkpy("run", "-t", "ray", "-D", size, "-p", "1", ray.job(PIDS))
+    # a session that is there already keeps its own sizes
+    outcome = ray.flinkpy("run", "-t", "ray-application", "-D", size, "-p", "1", ray.job(PIDS))
     assert outcome.code == 1
     assert "needs 1 slot of 1 CPU and 921600 MB, this Ray cluster has 4 CPUs" in outcome.err
 
@@ -174,11 +175,11 @@ def test_a_worker_runs_where_a_node_has_its_size(ray: RayCluster) -> None:
     overhead = "taskmanager.memory.framework.heap.size=64m"
     managed = "taskmanager.memory.managed.size=0m"
     sizes = [each for size in (size, overhead, managed) for each in ("-D", size)]
-    outcome = ray.flinkpy("run", "-t", "ray", *sizes, "-p", "1", ray.job(PIDS))
+    outcome = ray.flinkpy("run", "-t", "ray-application", *sizes, "-p", "1", ray.job(PIDS))
     assert outcome.code == 1, outcome.err
     assert "the parts add up to" in outcome.err
     sizes[1] = "taskmanager.memory.process.size=900m"
-    outcome = ray.flinkpy("run", "-t", "ray", *sizes, "-p", "1", ray.job(PIDS))
+    outcome = ray.flinkpy("run", "-t", "ray-application", *sizes, "-p", "1", ray.job(PIDS))
     assert outcome.code == 0, outcome.err
 
 
