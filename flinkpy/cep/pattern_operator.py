@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from itertools import repeat
-from operator import length_hint
 from typing import Any
 
 from flinkpy.cep.automaton.drawing import drawn
@@ -19,6 +18,7 @@ from flinkpy.cep.automaton.interpreter import Interpreter
 from flinkpy.cep.automaton.partial_matches import Found, Runs
 from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.cep.automaton.pattern_states import Automaton
+from flinkpy.cep.event_keys import keys_of_events
 from flinkpy.cep.match_calls import MatchCalls
 from flinkpy.cep.match_functions import PatternProcessFunction
 from flinkpy.cep.matching.calendar import PARTS, Calendar
@@ -30,7 +30,6 @@ from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import FlinkpyError, ProgramError
-from flinkpy.core.keys import canonical_keys
 from flinkpy.core.options.patterns import MAX_PARTIAL_MATCHES
 from flinkpy.core.options.schema import read
 from flinkpy.graph.partitioning import KeySpec
@@ -188,13 +187,7 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         if min(stamps) > watermark:
             self._pending.add(stamps, batch.values)
             return
-        late = RowBatch([], [])
-        for value, stamp in zip(batch.values, stamps):
-            if stamp > watermark:
-                self._pending.add((stamp,), (value,))
-            else:
-                late.values.append(value)
-                late.timestamps.append(stamp)  # type: ignore[union-attr]  # it has a list
+        late = self._pending.add_in_time(stamps, batch.values, watermark)
         if self.matched.late_tag is None:
             self.drop_late(len(late))
         else:
@@ -241,12 +234,7 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     # -- matches -----------------------------------------------------------------------------------
 
     def _keys_of(self, events: list[Any]) -> list[Any]:
-        upcoming = iter(events)
-        try:
-            return canonical_keys(list(map(self._select, upcoming)))
-        except BaseException as error:  # the iterator knows how far it got
-            at = len(events) - length_hint(upcoming) - 1
-            raise user_code_error(error, self.context, events[at]) from error
+        return keys_of_events(self._select, events, self.context)
 
     def _due(self, now: int) -> Iterator[Found]:
         """What is found because time has come to ``now``."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from operator import length_hint
 from typing import Any
 
 from flinkpy.cep.automaton.drawing import drawn
@@ -21,13 +20,13 @@ from flinkpy.cep.dynamic.dynamic_matcher import DynamicMatcher, FoundByPattern
 from flinkpy.cep.dynamic.known_patterns import KnownPatterns
 from flinkpy.cep.dynamic.pattern_updates import PatternUpdate
 from flinkpy.cep.dynamic.runs_of_key import RunsOfKey
+from flinkpy.cep.event_keys import keys_of_events
 from flinkpy.cep.match_functions import PatternProcessFunction
 from flinkpy.cep.matching.pending_events import Compare, PendingEvents
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import FlinkpyError, ProgramError, UserCodeError
-from flinkpy.core.keys import canonical_keys
 from flinkpy.core.options.patterns import MAX_PARTIAL_MATCHES
 from flinkpy.core.options.schema import read
 from flinkpy.core.secrets.engine_logs import engine_logger
@@ -207,13 +206,7 @@ class DynamicPatternOperator(DropsLateRecords, EndsKeys, TwoInputOperator):
         if min(stamps) > watermark:
             self._pending.add(stamps, batch.values)
             return
-        late = RowBatch([], [])
-        for value, stamp in zip(batch.values, stamps):
-            if stamp > watermark:
-                self._pending.add((stamp,), (value,))
-            else:
-                late.values.append(value)
-                late.timestamps.append(stamp)  # type: ignore[union-attr]  # it has a list
+        late = self._pending.add_in_time(stamps, batch.values, watermark)
         if self.watched.late_tag is None:
             self.drop_late(len(late))
         else:
@@ -248,12 +241,7 @@ class DynamicPatternOperator(DropsLateRecords, EndsKeys, TwoInputOperator):
     # -- matches -----------------------------------------------------------------------------------
 
     def _keys_of(self, events: list[Any]) -> list[Any]:
-        upcoming = iter(events)
-        try:
-            return canonical_keys([self._select(event) for event in upcoming])
-        except BaseException as error:  # the iterator knows how far it got
-            at = len(events) - length_hint(upcoming) - 1
-            raise user_code_error(error, self.context, events[at]) from error
+        return keys_of_events(self._select, events, self.context)
 
     def _found(self, events: PendingEvents, now: int) -> Iterator[FoundByPattern]:
         times, values = events.until(now)

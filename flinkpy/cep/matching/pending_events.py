@@ -11,6 +11,7 @@ from operator import itemgetter, le
 from typing import Any, TypeAlias
 
 from flinkpy.cep.matching.row_candidates import Due
+from flinkpy.core.elements import RowBatch
 
 Compare: TypeAlias = Callable[[Any, Any], int]
 
@@ -38,6 +39,19 @@ class PendingEvents:
         """Takes events that have just come."""
         self._times += times
         self._events += events
+
+    def add_in_time(self, times: Sequence[int], events: Sequence[Any], watermark: int) -> RowBatch:
+        """Takes those behind the watermark, and returns the others, which are late."""
+        late_times: list[int] = []
+        late: list[Any] = []
+        for time, event in zip(times, events):
+            if time > watermark:
+                self._times.append(time)
+                self._events.append(event)
+            else:
+                late_times.append(time)
+                late.append(event)
+        return RowBatch(late, late_times)
 
     def until(self, watermark: int) -> tuple[list[int], list[Any]]:
         """Gives away the events up to this time, in their order; with ``due``, only those that can
