@@ -163,14 +163,8 @@ class _Share:
             )
 
     def _limits(self, values: Values) -> tuple[float, int, int | None]:
-        fraction, least, most = (
-            read(values, each) for each in (self.fraction, self.least, self.most)
-        )
-        if fraction >= 1:
-            raise ConfigurationError(
-                f"option {key_in(values, self.fraction)}: {fraction} is all of the memory or more; "
-                "it must be below 1"
-            )
+        fraction = _below_one(values, self.fraction)
+        least, most = read(values, self.least), read(values, self.most)
         if most is not None and least > most:
             raise ConfigurationError(
                 f"{_shown(values, self.least)} is more than {_shown(values, self.most)}; "
@@ -280,16 +274,16 @@ class _Worker:
             size = read(self._values, options.NETWORK)
             network = _NETWORK.beside(self._values, rest) if size is None else size
         else:
-            network = self._left_for_network(flink, rest)
+            network = self._left_for_network(flink, managed)
         return self._whole(self._task_heap, managed, network)
 
     def _of_flink(self, flink: int) -> WorkerMemory:
         values = self._values
         managed = read(values, options.MANAGED)
         if managed is None:
-            managed = _fraction_of(values, options.MANAGED_FRACTION, flink)
+            managed = int(flink * _below_one(values, options.MANAGED_FRACTION))
         if self._task_heap is not None:
-            network = self._left_for_network(flink, self._without_network(managed))
+            network = self._left_for_network(flink, managed)
             return self._whole(self._task_heap, managed, network)
         size = read(values, options.NETWORK)
         network = _NETWORK.of(values, flink) if size is None else size
@@ -322,11 +316,12 @@ class _Worker:
             + managed
         )
 
-    def _left_for_network(self, flink: int, rest: int) -> int:
-        left, values = flink - rest, self._values
+    def _left_for_network(self, flink: int, managed: int) -> int:
+        rest, values = self._without_network(managed), self._values
+        left = flink - rest
         if left < 0:
             raise ConfigurationError(
-                f"the parts add up to {_mb(rest)}: {self._shown_parts(rest - self._given())}, "
+                f"the parts add up to {_mb(rest)}: {self._shown_parts(managed)}, "
                 f"tasks' heap {_mb(self._task_heap)}. {self._total(flink)} is less; raise it "
                 "or drop the size of a part"
             )
@@ -339,9 +334,6 @@ class _Worker:
                 f"{_shown(values, options.NETWORK)} says another size; drop one of them"
             )
         return left
-
-    def _given(self) -> int:
-        return self._without_network(0)
 
     def _shown_parts(self, managed: int) -> str:
         return (
@@ -396,14 +388,15 @@ def _parts_of_master(values: Values) -> tuple[int, int]:
 # -- what both use ---------------------------------------------------------------------------------
 
 
-def _fraction_of(values: Values, fraction: Size, total: int) -> int:
-    share = read(values, fraction)
+def _below_one(values: Values, fraction: Size) -> float:
+    """The fraction. Raises ConfigurationError if nothing is left beside it."""
+    share: float = read(values, fraction)
     if share >= 1:
         raise ConfigurationError(
             f"option {key_in(values, fraction)}: {share} is all of the memory or more; it must be "
             "below 1"
         )
-    return int(total * share)
+    return share
 
 
 def _shown(values: Values, wanted: Size) -> str:
