@@ -82,9 +82,9 @@ MUTANTS = (
     ),
     Mutant(
         "an event at the watermark is late for a pattern",
-        "flinkpy/cep/pattern_operator.py",
-        "            if stamp > watermark:\n",
-        "            if stamp >= watermark:\n",
+        "flinkpy/cep/matching/pending_events.py",
+        "            if time > watermark:\n",
+        "            if time >= watermark:\n",
         (f"{PATTERNS}::test_late_events_are_counted_or_go_to_a_side_output",),
     ),
     Mutant(
