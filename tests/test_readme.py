@@ -21,7 +21,7 @@ from typing import Any
 import click
 import pytest
 
-from flinkpy.cli.main import flinkpy
+from flinkpy.cli.main import commands as flinkpy
 from flinkpy.core import options  # noqa: F401  (declares them)
 from flinkpy.core.options.schema import SCHEMA
 

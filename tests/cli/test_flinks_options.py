@@ -11,7 +11,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from flinkpy.cli.main import flinkpy as commands
+from flinkpy.cli.main import commands
 from flinkpy.core.elements import SnapshotType
 from flinkpy.core.lifecycles import JobState
 from tests.cli.conftest import Flinkpy

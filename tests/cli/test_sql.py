@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from flinkpy.cli.main import flinkpy
+from flinkpy.cli.main import commands
 from flinkpy.cli.sql_client.shown_results import show_changing_table
 from flinkpy.cli.sql_client.sql_completion import completions
 from flinkpy.cli.sql_client.sql_prompt import is_complete
@@ -33,7 +33,7 @@ ENDLESS = (
 
 def run(*arguments: str, code: int = 0) -> tuple[str, str]:
     """What the command prints in this process, and its errors."""
-    done = CliRunner().invoke(flinkpy, ["sql", *arguments])
+    done = CliRunner().invoke(commands, ["sql", *arguments])
     assert done.exit_code == code, done.output
     return done.stdout, done.stderr
 
@@ -163,7 +163,7 @@ def test_a_statement_ends_with_its_semicolon(text: str, is_whole: bool) -> None:
 
 def test_what_comes_through_a_pipe_goes_on_after_an_error_and_ends_with_code_1() -> None:
     typed = "SHOW\n  CATALOGS;\nSELEC 1;\nSHOW VIEWS;\nQUIT;\nSHOW TABLES;\n"
-    done = CliRunner().invoke(flinkpy, ["sql"], input=typed)
+    done = CliRunner().invoke(commands, ["sql"], input=typed)
     assert done.exit_code == 1
     assert "default_catalog" in done.stdout
     assert done.stdout.endswith("Empty set\n")

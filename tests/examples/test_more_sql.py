@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from examples import bids_in_sql, orders_and_payments, stream_and_tables, weather_report
-from flinkpy.cli.main import flinkpy
+from flinkpy.cli.main import commands
 from flinkpy.common import RowKind
 from flinkpy.connectors.memory.nexmark import NexmarkGenerator
 from flinkpy.datastream import StreamExecutionEnvironment
@@ -74,7 +74,7 @@ def test_what_is_owed_follows_payments_that_are_corrected_and_taken_back() -> No
 @pytest.mark.wide
 def test_the_script_of_days_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(EXAMPLES.parent)
-    done = CliRunner().invoke(flinkpy, ["sql", "-f", "examples/days_in_sql.sql"])
+    done = CliRunner().invoke(commands, ["sql", "-f", "examples/days_in_sql.sql"])
     assert done.exit_code == 0, done.output
     flights = pd.read_parquet(FLIGHTS)
     late = flights[(flights.dep_delay > 120) & flights.carrier.isin(["AA", "DL", "UA"])]
