@@ -15,7 +15,7 @@ from typing import Any
 
 from flinkpy.cep.automaton.drawing import drawn
 from flinkpy.cep.automaton.interpreter import Interpreter
-from flinkpy.cep.automaton.partial_matches import Found, Runs
+from flinkpy.cep.automaton.partial_matches import STATE, Found, Runs
 from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.cep.automaton.pattern_states import Automaton
 from flinkpy.cep.event_keys import keys_of_events
@@ -137,7 +137,7 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     def _check_names(self, automaton: Automaton, runs: Mapping[Any, Runs]) -> None:
         known = automaton.by_name()
-        strange = {run.state for kept in runs.values() for run in kept if run.state not in known}
+        strange = {run[STATE] for kept in runs.values() for run in kept if run[STATE] not in known}
         if strange:
             raise ProgramError(
                 f"operator {self.context.name!r}: its state has partial matches in the states "

@@ -76,8 +76,8 @@ MUTANTS = (
     Mutant(
         "a key is looked at again when the next partial match of a pattern times out",
         "flinkpy/cep/matching/row_matcher.py",
-        "                self._enter(key, runs)\n                yield from found",
-        "                yield from found",
+        "            self._enter(key, runs)\n            yield from found",
+        "            yield from found",
         (f"{PATTERNS}::test_the_next_partial_match_of_a_key_times_out_when_its_own_time_comes",),
     ),
     Mutant(
@@ -90,8 +90,8 @@ MUTANTS = (
     Mutant(
         "a partial match of a pattern keeps when it took its last event",
         "flinkpy/cep/automaton/partial_matches.py",
-        "(run.state, places[id(run.cell)], places[id(run.first)], run.previous_ms)",
-        "(run.state, places[id(run.cell)], places[id(run.first)], run.first.time)",
+        "cells.append((name, event, time, number, place))",
+        "cells.append((name, event, run[FIRST][TIME], number, place))",
         (f"{PATTERNS}::test_the_time_of_the_last_event_of_a_partial_match_is_saved",),
     ),
     Mutant(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkpy.cep.automaton.partial_matches import Cell, Run, cells_of
+from flinkpy.cep.automaton.partial_matches import CELL, FIRST, NAME, NUMBER, Cell, Run, cells_of
 from flinkpy.cep.skip import AfterMatchSkipStrategy, SkipKind
 from flinkpy.core.errors import FlinkpyError
 
@@ -29,36 +29,36 @@ class Completion:
         if len(complete) > 1:
             complete = sorted(complete, key=_order)
         if not self.skip.skips:
-            return runs, [], [run.cell for run in complete]
+            return runs, [], [run[CELL] for run in complete]
         given: list[Cell] = []
         while complete:
             first = complete[0]
-            if runs and first.first.number > runs[0].first.number:
+            if runs and first[FIRST][NUMBER] > runs[0][FIRST][NUMBER]:
                 break
             del complete[0]
             least = self._least(first)
             if least is not None:
-                runs = [run for run in runs if run.first.number >= least]
-                complete = [run for run in complete if run.first.number >= least]
-            given.append(first.cell)
+                runs = [run for run in runs if run[FIRST][NUMBER] >= least]
+                complete = [run for run in complete if run[FIRST][NUMBER] >= least]
+            given.append(first[CELL])
         return runs, complete, given
 
     def _least(self, match: Run) -> int | None:
         """The number of the first event that another match may begin with; None if any may."""
         kind = self.skip.kind
         if kind is SkipKind.TO_NEXT:
-            return match.first.number + 1
+            return match[FIRST][NUMBER] + 1
         if kind is SkipKind.PAST_LAST_EVENT:
-            return match.cell.number + 1
+            return match[CELL][NUMBER] + 1
         numbers = [
-            cell.number for cell in cells_of(match.cell) if cell.name == self.skip.pattern_name
+            cell[NUMBER] for cell in cells_of(match[CELL]) if cell[NAME] == self.skip.pattern_name
         ]
         if not numbers:
             if self.skip.throws_on_miss:
                 raise SkipError(f"{self.skip!r}: the match has no event of that name")
             return None
         found = numbers[0] if kind is SkipKind.TO_LAST else numbers[-1]
-        if self.skip.throws_on_miss and found == match.first.number:
+        if self.skip.throws_on_miss and found == match[FIRST][NUMBER]:
             raise SkipError(
                 f"{self.skip!r}: that is the first event of the match, so the same match would be "
                 "found for ever"
@@ -67,4 +67,4 @@ class Completion:
 
 
 def _order(run: Run) -> int:
-    return run.first.number
+    return run[FIRST][NUMBER]

@@ -10,7 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from flinkpy.cep.automaton.after_match import Completion
-from flinkpy.cep.automaton.partial_matches import NO_RUNS, Cell, Found, Match, Run, Runs, match_of
+from flinkpy.cep.automaton.partial_matches import (
+    BEFORE,
+    CELL,
+    EVENT,
+    FIRST,
+    NAME,
+    NO_RUNS,
+    STATE,
+    TIME,
+    Cell,
+    Found,
+    Match,
+    Run,
+    Runs,
+    match_of,
+)
 from flinkpy.cep.automaton.pattern_states import (
     END,
     Action,
@@ -35,9 +50,9 @@ class Context:
         found = []
         cell = self.cell
         while cell is not None:
-            if cell[0] == name:
-                found.append(cell[1])
-            cell = cell[4]
+            if cell[NAME] == name:
+                found.append(cell[EVENT])
+            cell = cell[BEFORE]
         found.reverse()
         return found
 
@@ -83,13 +98,14 @@ class Interpreter:
 
     def timeouts(self, run: Run) -> Iterator[int]:
         """The times at which this partial match is too long."""
-        if run.state == END:
+        state, cell, first = run
+        if state == END:
             return
         if self.automaton.within_ms > 0:
-            yield run.first.time + self.automaton.within_ms
-        previous = self.automaton.within_previous_ms.get(run.state, 0)
+            yield first[TIME] + self.automaton.within_ms
+        previous = self.automaton.within_previous_ms.get(state, 0)
         if previous > 0:
-            yield run.previous_ms + previous
+            yield cell[TIME] + previous
 
     def process(
         self, runs: Runs, event: object, time: int, number: int
@@ -100,11 +116,11 @@ class Interpreter:
         kept: list[Run] = []
         complete: list[Run] = []
         for run in runs:
-            if run.state == END:
+            if run[STATE] == END:
                 complete.append(run)
                 continue
-            context.cell = run.cell
-            here = self._states[run.state]
+            context.cell = run[CELL]
+            here = self._states[run[STATE]]
             self._sort_out(self._steps(here, run, event, time, number), kept, complete)
         context.cell = None
         steps = self._steps(self.automaton.start, None, event, time, number)
@@ -123,14 +139,14 @@ class Interpreter:
         complete: list[Run] = []
         timed_out: list[Match] = []
         for run in runs:
-            if run.state == END:
+            if run[STATE] == END:
                 complete.append(run)
             elif min(self.timeouts(run), default=due + 1) > due:
                 kept.append(run)
-            elif self._states[run.state].kind is StateKind.PENDING:
+            elif self._states[run[STATE]].kind is StateKind.PENDING:
                 complete.append(run)
             elif self.gives_timed_out:
-                timed_out.append(match_of(run.cell))
+                timed_out.append(match_of(run[CELL]))
         left, found = self.given(kept, complete, due)
         return left, [*found, *(Found(match, due, timed_out=True) for match in timed_out)]
 
@@ -140,13 +156,13 @@ class Interpreter:
         """Where an event leads from a state; ``run`` is None at the start of the automaton."""
         for here, edge in self._edges(state, event):
             if edge.action is Action.TAKE:
-                cell = Cell(here.step, event, time, number, None if run is None else run.cell)
-                first = cell if run is None else run.first
-                yield Run(edge.target.name, cell, first, time)
+                cell = (here.step, event, time, number, None if run is None else run[CELL])
+                first = cell if run is None else run[FIRST]
+                yield edge.target.name, cell, first
                 if self._leads_to_end(edge.target, event):
-                    yield Run(END, cell, first, time)
+                    yield END, cell, first
             elif run is not None:
-                yield Run(edge.target.name, run.cell, run.first, run.previous_ms)
+                yield edge.target.name, run[CELL], run[FIRST]
 
     def _edges(self, state: State, event: object) -> list[tuple[State, Transition]]:
         """The transitions that take or ignore the event, through all PROCEEDs."""
@@ -181,9 +197,9 @@ class Interpreter:
         kept = []
         stopped = False
         for step in steps:
-            if step.state == END:
+            if step[STATE] == END:
                 complete.append(step)
-            elif self._states[step.state].kind is StateKind.STOP:
+            elif self._states[step[STATE]].kind is StateKind.STOP:
                 stopped = True
             else:
                 kept.append(step)

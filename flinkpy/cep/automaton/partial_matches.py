@@ -4,35 +4,32 @@ A partial match (a *run*) is a place in the automaton and the last *cell* it too
 event with the name it was taken under, and the cell before it. Cells never change, so partial
 matches share what they have in common, and a match is read by walking back.
 
-All this is tuples and names: a key has one tuple of runs, which is replaced and never changed. So a
-snapshot needs no copy, and what was saved means the same in another process."""
+All this is plain tuples and names: a key has one tuple of runs, which is replaced and never
+changed. So a snapshot needs no copy, and what was saved means the same in another process. Tuples
+with named fields take four times as long to make, and two of them are made for most events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 Match: TypeAlias = dict[str, list[Any]]
 
+# An event that was taken, and where in the tuple what is. The name it was taken under; the event;
+# its time; its number, which grows with each event; the cell before it.
+Cell: TypeAlias = "tuple[str, Any, int, int, Cell | None]"
+NAME: Final = 0
+EVENT: Final = 1
+TIME: Final = 2
+NUMBER: Final = 3
+BEFORE: Final = 4
 
-class Cell(NamedTuple):
-    """An event that was taken under a name. ``number`` grows with each event: their order."""
-
-    name: str
-    event: Any
-    time: int
-    number: int
-    before: Cell | None
-
-
-class Run(NamedTuple):
-    """A partial match, or a complete one, which is in the final state. ``state`` is the name of its
-    state; ``first`` the cell of its first event."""
-
-    state: str
-    cell: Cell
-    first: Cell
-    previous_ms: int  # when it took its last event
+# A partial match, or a complete one, which is in the final state. The name of its state; the last
+# cell it took; the cell of its first event.
+Run: TypeAlias = tuple[str, Cell, Cell]
+STATE: Final = 0
+CELL: Final = 1
+FIRST: Final = 2
 
 
 class Found(NamedTuple):
@@ -44,7 +41,7 @@ class Found(NamedTuple):
 
 
 SavedCell: TypeAlias = "tuple[str, Any, int, int, int]"  # the last: which one is before, or -1
-SavedRun: TypeAlias = "tuple[str, int, int, int]"
+SavedRun: TypeAlias = "tuple[str, int, int, int]"  # the last: when it took its last event
 
 
 class Runs(tuple[Run, ...]):
@@ -58,13 +55,13 @@ class Runs(tuple[Run, ...]):
         places: dict[int, int] = {}
         cells: list[SavedCell] = []
         for run in self:
-            for cell in reversed(list(_unknown(run.cell, places))):
-                before = -1 if cell.before is None else places[id(cell.before)]
+            for cell in reversed(list(_unknown(run[CELL], places))):
+                name, event, time, number, before = cell
                 places[id(cell)] = len(cells)
-                cells.append((cell.name, cell.event, cell.time, cell.number, before))
+                place = -1 if before is None else places[id(before)]
+                cells.append((name, event, time, number, place))
         saved: list[SavedRun] = [
-            (run.state, places[id(run.cell)], places[id(run.first)], run.previous_ms)
-            for run in self
+            (state, places[id(cell)], places[id(first)], cell[TIME]) for state, cell, first in self
         ]
         return restored_runs, (cells, saved)
 
@@ -76,23 +73,21 @@ def restored_runs(cells: Iterable[SavedCell], runs: Iterable[SavedRun]) -> Runs:
     """The runs of a key as they were saved."""
     made: list[Cell] = []
     for name, event, time, number, before in cells:
-        made.append(Cell(name, event, time, number, None if before < 0 else made[before]))
-    return Runs(
-        Run(state, made[cell], made[first], previous_ms) for state, cell, first, previous_ms in runs
-    )
+        made.append((name, event, time, number, None if before < 0 else made[before]))
+    return Runs((state, made[cell], made[first]) for state, cell, first, _ in runs)
 
 
 def _unknown(cell: Cell | None, known: dict[int, int]) -> Iterator[Cell]:
     while cell is not None and id(cell) not in known:
         yield cell
-        cell = cell.before
+        cell = cell[BEFORE]
 
 
 def cells_of(cell: Cell | None) -> Iterator[Cell]:
     """The cell and those before it, the last one first."""
     while cell is not None:
         yield cell
-        cell = cell.before
+        cell = cell[BEFORE]
 
 
 def match_of(cell: Cell | None) -> Match:
@@ -100,7 +95,7 @@ def match_of(cell: Cell | None) -> Match:
     chain = []
     while cell is not None:
         chain.append(cell)
-        cell = cell[4]
+        cell = cell[BEFORE]
     match: Match = {}
     for name, event, _, _, _ in reversed(chain):
         taken = match.get(name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from flinkpy.cep.automaton.partial_matches import Cell, Run, Runs
+from flinkpy.cep.automaton.partial_matches import STATE, Cell, Runs
 from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.cep.automaton.pattern_states import END, Action, Automaton, State, StateKind
 from flinkpy.cep.dynamic.event_steps import EventSteps
@@ -75,7 +75,7 @@ class ActivePattern:
         waits = self._waits
         bits = 0
         for run in runs:
-            bits |= waits[run[0]]
+            bits |= waits[run[STATE]]
         return bits
 
     def begun(self, event: object, time: int, number: int) -> Runs | None:
@@ -84,8 +84,8 @@ class ActivePattern:
         if self._first is None:
             return None
         step, state = self._first
-        cell = Cell(step, event, time, number, None)
-        return Runs((Run(state, cell, cell, time),))
+        cell: Cell = (step, event, time, number, None)
+        return Runs(((state, cell, cell),))
 
     def _watch(self, state: State) -> int:
         """The watches of one state; states that want the same have them together."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
-from flinkpy.cep.automaton.partial_matches import NO_RUNS, Found, Runs, match_of
+from flinkpy.cep.automaton.partial_matches import CELL, NO_RUNS, NUMBER, Found, Runs, match_of
 from flinkpy.cep.dynamic.active_pattern import ActivePattern
 from flinkpy.cep.dynamic.pattern_updates import PatternUpdate
 from flinkpy.cep.dynamic.pattern_versions import Version
@@ -107,7 +107,7 @@ class DynamicMatcher:
                     lost.add(version)
                     continue
                 self._count(pattern, len(kept))
-                self._number = max(self._number, *(run.cell.number + 1 for run in kept))
+                self._number = max(self._number, *(run[CELL][NUMBER] + 1 for run in kept))
                 self._enter(key, pattern, kept)
             self._store(key, of_key)
         if lost:
@@ -235,7 +235,7 @@ class DynamicMatcher:
                 raise TooManyPartialMatchesError(
                     f"cep.max-partial-matches-per-key: the key {key!r:.80} has {len(runs)} partial "
                     f"matches of version {version.number} of the pattern {version.id!r}; one of "
-                    f"them: {match_of(runs[-1].cell)!r:.400}. Bound the pattern with within(...) "
+                    f"them: {match_of(runs[-1][CELL])!r:.400}. Bound the pattern with within(...) "
                     "or until(...), or leave allow_combinations() out"
                 )
 

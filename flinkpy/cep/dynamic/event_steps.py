@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flinkpy.cep.automaton.interpreter import Interpreter
-from flinkpy.cep.automaton.partial_matches import NO_RUNS, Found, Runs
+from flinkpy.cep.automaton.partial_matches import FIRST, NO_RUNS, STATE, TIME, Found, Runs
 from flinkpy.cep.automaton.pattern_states import END, Automaton, StateKind
 from flinkpy.cep.matching.calendar import PARTS
 from flinkpy.cep.matching.generated_loop import GeneratedLoop, Take
@@ -73,17 +73,17 @@ class EventSteps:
 
     def advance(self, runs: Runs, time: int) -> tuple[Runs, list[Found]]:
         """Time has come to ``time``: gives what timed out, and what is complete because of it."""
-        if not self._drops or runs[-1].state == END:
+        if not self._drops or runs[-1][STATE] == END:
             return self._interpreter.advance(runs, time)
         oldest = time - self._within_ms
-        if runs[0].first.time > oldest:
+        if runs[0][FIRST][TIME] > oldest:
             return runs, []
-        return Runs([run for run in runs if run.first.time > oldest]), []
+        return Runs([run for run in runs if run[FIRST][TIME] > oldest]), []
 
     def due(self, runs: Runs) -> int | None:
         """When to look at the runs because one of them may time out."""
-        if self._drops and runs[-1].state != END:
-            due: int | None = runs[0].first.time + self._within_ms  # the earliest
+        if self._drops and runs[-1][STATE] != END:
+            due: int | None = runs[0][FIRST][TIME] + self._within_ms  # the earliest
         else:
             due = self._interpreter.next_timeout(runs)
         return None if due is None else -(-due // self._width) * self._width

@@ -32,7 +32,10 @@ class Calendar:
 
     def add(self, time: int, key: object) -> None:
         """Has the key be looked at when this time has come."""
-        self.bucket(time)[0][key] = None
+        bucket = self._buckets.get(-(-time // self._width) * self._width)
+        if bucket is None:
+            bucket, _ = self.bucket(time)
+        bucket[key] = None
 
     def bucket(self, time: int) -> tuple[dict[Any, None], int]:
         """The keys to be looked at when this time has come, and until which time they are the

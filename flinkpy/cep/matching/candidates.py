@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flinkpy.cep.automaton.partial_matches import Runs
+from flinkpy.cep.automaton.partial_matches import STATE, Runs
 from flinkpy.cep.automaton.pattern_states import Automaton
 from flinkpy.cep.event_conditions import Condition
 from flinkpy.cep.matching.effects import Known, may_begin, may_change, paths_of
@@ -36,7 +36,7 @@ class Candidates:
         """The bits of the states that a key's partial matches are in."""
         bits, found = self._bits, 0
         for run in runs:
-            found |= bits.get(run[0], 0)
+            found |= bits.get(run[STATE], 0)
         return found
 
     def among(

@@ -13,7 +13,7 @@ from operator import is_
 from typing import Any
 
 from flinkpy.cep.automaton.interpreter import Interpreter
-from flinkpy.cep.automaton.partial_matches import NO_RUNS, Cell, Found, Run, Runs, match_of
+from flinkpy.cep.automaton.partial_matches import NO_RUNS, Found, Runs, match_of
 from flinkpy.cep.automaton.pattern_states import END, Action, Automaton, State, StateKind
 from flinkpy.cep.event_conditions import (
     Always,
@@ -56,8 +56,6 @@ class GeneratedLoop:
             "new": tuple.__new__,
             "is_": is_,
             "MIN_TIMESTAMP": MIN_TIMESTAMP,
-            "Cell": Cell,
-            "Run": Run,
             "Runs": Runs,
             "NO_RUNS": NO_RUNS,
             "advance": interpreter.advance,
@@ -104,7 +102,7 @@ class GeneratedLoop:
             "kept = []",
             *(["context.time = time"] if asks else []),
             "for run in runs:",
-            "    state, cell, first, previous = run",
+            "    state, cell, first = run",
             *_indented(steps, 1),
             *(["context.cell = cell = None", RESET] if asks else ["cell = None"]),
             *start,
@@ -137,7 +135,7 @@ class GeneratedLoop:
         return [
             "found = ()",
             "if complete:",
-            "    _, taken, first, _ = complete[0]",
+            "    _, taken, first = complete[0]",
             "    if len(complete) == 1 and (not kept or kept[0][2][3] >= first[3]):",
             *([f"        {dropping}"] if drops else []),
             f"        found = (new(Found, ({self._match()}, time, False)),)",
@@ -251,12 +249,12 @@ class GeneratedLoop:
             elif begins:
                 continue
             elif edge.target.kind is StateKind.FINAL:
-                made = [f"complete.append(new(Run, ({END!r}, cell, first, previous)))"]
+                made = [f"complete.append(({END!r}, cell, first))"]
             elif edge.target is origin:
                 made = [f"{out}.append(run)"]
             else:
                 name = edge.target.name
-                made = [f"{out}.append(new(Run, ({name!r}, cell, first, previous)))"]
+                made = [f"{out}.append(({name!r}, cell, first))"]
             lines += self._if(edge.condition, made)
         for edge in reversed(state.transitions):  # the interpreter has them on a stack
             if edge.action is Action.PROCEED:
@@ -269,11 +267,11 @@ class GeneratedLoop:
         if target.kind is StateKind.STOP:
             return ["stopped = True"]
         first = "taken" if begins else "first"
-        lines = [f"taken = new(Cell, ({state.step!r}, event, time, number, cell))"]
-        done = f"complete.append(new(Run, ({END!r}, taken, {first}, time)))"
+        lines = [f"taken = ({state.step!r}, event, time, number, cell)"]
+        done = f"complete.append(({END!r}, taken, {first}))"
         if target.kind is StateKind.FINAL:
             return [*lines, done]
-        lines.append(f"{out}.append(new(Run, ({target.name!r}, taken, {first}, time)))")
+        lines.append(f"{out}.append(({target.name!r}, taken, {first}))")
         ends = self._leads_to_end(target)
         if ends is not None:
             lines += [done] if ends == "True" else [f"if {ends}:", f"    {done}"]
@@ -328,7 +326,7 @@ class GeneratedLoop:
         if self._counted[condition] == 1:  # nobody asks again
             return asked
         name = self._leaves.setdefault(condition, f"c{len(self._leaves)}")
-        return f"({name} if {name} is not None else ({name} := bool({asked})))"
+        return f"({name} if {name} is not ... else ({name} := {asked}))"
 
     def _of_columns(self, condition: OfColumns) -> str:
         name = self._expressions[condition]
@@ -408,9 +406,9 @@ def taken_before(automaton: Automaton) -> dict[State, tuple[str, ...] | None]:
 
 
 def _forget(names: Iterable[str]) -> str:
-    """The statement that forgets what conditions said."""
+    """The statement that forgets what conditions said: ``...`` stands for not asked yet."""
     known = sorted(names)
-    return " = ".join([*known, "None"]) if known else "pass"
+    return " = ".join([*known, "..."]) if known else "pass"
 
 
 def expressions_of(automaton: Automaton) -> tuple[OfColumns, ...]:

@@ -9,7 +9,18 @@ from operator import is_
 from typing import Any
 
 from flinkpy.cep.automaton.interpreter import Interpreter
-from flinkpy.cep.automaton.partial_matches import NO_RUNS, Found, Run, Runs, match_of
+from flinkpy.cep.automaton.partial_matches import (
+    CELL,
+    FIRST,
+    NO_RUNS,
+    NUMBER,
+    STATE,
+    TIME,
+    Found,
+    Run,
+    Runs,
+    match_of,
+)
 from flinkpy.cep.automaton.pattern_states import END, StateKind
 from flinkpy.cep.matching.calendar import Calendar
 from flinkpy.cep.matching.generated_loop import GeneratedLoop
@@ -65,7 +76,7 @@ class RowMatcher:
         self.runs = runs
         for key, kept in runs.items():
             self.partial_matches += len(kept)
-            self.number = max(self.number, *(run.cell.number + 1 for run in kept))
+            self.number = max(self.number, *(run[CELL][NUMBER] + 1 for run in kept))
             self._enter(key, kept)
 
     def take(
@@ -107,28 +118,23 @@ class RowMatcher:
     def advance(self, now: int) -> Iterator[Found]:
         """What is found because time has come to ``now``."""
         self._event = None
-        for key in self.calendar.until(now):
+        within, calendar = self._within_of_quiet, self.calendar
+        for key in calendar.until(now):
             before = self.runs.get(key)
-            if before is not None and not self._forgotten(key, before, now):
-                runs, found = self.interpreter.advance(before, now)
-                self.put(key, before, runs, now)
-                self._enter(key, runs)
-                yield from found
-
-    def _forgotten(self, key: object, before: Runs, now: int) -> bool:
-        """Does what is mostly to do, without the interpreter: nothing yet, or all partial matches
-        are too long, and nobody asks for them."""
-        within = self._within_of_quiet
-        if not within or before[-1].state == END:
-            return False
-        due = before[0].first.time + within
-        if due > now:
-            self.calendar.add(due, key)
-        elif before[-1].first.time + within <= now:
-            self.put(key, before, NO_RUNS, now)
-        else:
-            return False
-        return True
+            if before is None:
+                continue
+            if within and before[-1][STATE] != END:  # mostly there is nothing to do yet
+                due = before[0][FIRST][TIME] + within
+                if due > now:
+                    calendar.add(due, key)
+                    continue
+                if before[-1][FIRST][TIME] + within <= now:  # or all are too long
+                    self.put(key, before, NO_RUNS, now)
+                    continue
+            runs, found = self.interpreter.advance(before, now)
+            self.put(key, before, runs, now)
+            self._enter(key, runs)
+            yield from found
 
     def forget_all(self) -> None:
         """Drops all runs: of a batch job, when a key has ended."""
@@ -191,7 +197,7 @@ class RowMatcher:
             raise TooManyPartialMatchesError(
                 f"cep.max-partial-matches-per-key: the key {key!r:.80} has {len(runs)} partial "
                 f"matches of the pattern {list(self._automaton.names)}; one of them: "
-                f"{match_of(runs[-1].cell)!r:.400}. Bound the pattern with within(...) or "
+                f"{match_of(runs[-1][CELL])!r:.400}. Bound the pattern with within(...) or "
                 "until(...), or leave allow_combinations() out"
             )
         if len(runs) >= MANY and not self._warned:
