@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from flinkpy.cep.automaton.interpreter import Interpreter
-from flinkpy.cep.automaton.partial_matches import NO_RUNS, Found, Match, Runs
+from flinkpy.cep.automaton.partial_matches import NO_RUNS, STATE, Found, Match, Runs
 from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.cep.automaton.pattern_states import END
 from flinkpy.cep.pattern import Pattern
@@ -53,7 +53,7 @@ class PatternHarness:
     @property
     def partial_matches(self) -> int:
         """How many partial matches are kept."""
-        return sum(run.state != END for run in self._runs)
+        return sum(run[STATE] != END for run in self._runs)
 
     def _keep(self, found: list[Found]) -> list[Match]:
         self.timed_out += [(each.match, each.timestamp) for each in found if each.timed_out]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from flinkpy.cep.automaton.partial_matches import STATE, Cell, Runs
 from flinkpy.cep.automaton.pattern_compiler import compiled
@@ -23,9 +24,32 @@ from flinkpy.cep.dynamic.watches import Watches
 from flinkpy.cep.pattern import Pattern
 
 
+class Beginning(NamedTuple):
+    """How a partial match begins, and when it times out: of patterns in which both are equal, an
+    event begins the same partial match."""
+
+    step: str
+    state: str
+    timing: object
+
+    def runs(self, event: object, time: int, number: int) -> Runs:
+        """The partial match that the event begins."""
+        cell: Cell = (self.step, event, time, number, None)
+        return Runs(((self.state, cell, cell),))
+
+
+class FirstStep(NamedTuple):
+    """What an event does that begins a match for sure. ``wants``: the bits of the watches for which
+    the partial match waits then."""
+
+    wants: int
+    beginning: Beginning
+
+
 class ActivePattern:
     """``begins`` are the bits of the watches for its first event; none once it only finishes what
-    it has begun. ``steps`` give events to its partial matches."""
+    it has begun. ``first`` is what such an event does to a key without runs; None if that has to be
+    asked. ``steps`` give events to its partial matches."""
 
     def __init__(
         self,
@@ -45,8 +69,7 @@ class ActivePattern:
         self.begins = watches.add(wanted_to_begin(automaton.start), self)
         self._bits_of_sets: dict[WantedSets, int] = {}
         self._waits = {END: 0, **{each.name: self._watch(each) for each in _waiting(automaton)}}
-        first = only_first_step(automaton.start)
-        self._first = None if first is None else (automaton.start.step, first.target.name)
+        self.first = self._first_step()
 
     def close(self) -> None:
         """It is looked for no more."""
@@ -59,7 +82,7 @@ class ActivePattern:
     def finish(self) -> None:
         """From now on nothing begins; what has begun may end."""
         self._watches.remove(self.begins)
-        self.begins, self._first = 0, None
+        self.begins, self.first = 0, None
         self.steps.close()
         nothing = replace(self._automaton, start=State("(none)", "(none)", StateKind.NORMAL))
         self.steps = EventSteps(nothing, self._now_ms, self._gives_timed_out)
@@ -78,14 +101,13 @@ class ActivePattern:
             bits |= waits[run[STATE]]
         return bits
 
-    def begun(self, event: object, time: int, number: int) -> Runs | None:
-        """The runs of a key without runs after an event that is known to begin one; None if that
-        has to be asked."""
-        if self._first is None:
+    def _first_step(self) -> FirstStep | None:
+        start = self._automaton.start
+        edge = only_first_step(start)
+        if edge is None:
             return None
-        step, state = self._first
-        cell: Cell = (step, event, time, number, None)
-        return Runs(((state, cell, cell),))
+        state = edge.target.name
+        return FirstStep(self._waits[state], Beginning(start.step, state, self.steps.timing))
 
     def _watch(self, state: State) -> int:
         """The watches of one state; states that want the same have them together."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 from flinkpy.cep.automaton.partial_matches import CELL, NO_RUNS, NUMBER, Found, Runs, match_of
-from flinkpy.cep.dynamic.active_pattern import ActivePattern
+from flinkpy.cep.dynamic.active_pattern import ActivePattern, Beginning, FirstStep
+from flinkpy.cep.dynamic.event_filter import EventFilter
 from flinkpy.cep.dynamic.pattern_updates import PatternUpdate
 from flinkpy.cep.dynamic.pattern_versions import Version
 from flinkpy.cep.dynamic.runs_of_key import RunsOfKey
@@ -120,23 +121,41 @@ class DynamicMatcher:
     ) -> Iterator[FoundByPattern]:
         """What is found in events that come in the order of their time."""
         event_filter = self._watches.filter()
-        get, begins, may_meet = self.runs.get, self._begins, event_filter.met
+        get, begins, is_sure = self.runs.get, self._begins, event_filter.is_sure
         look_at, ask = self._conditions.look_at, self._watches.ask
         has_tests = self._watches.has_tests
         moments: dict[tuple[Any, Version], int] = {}
-        for key, time, event in zip(keys, times, events):
+        events = list(events)
+        for key, time, event, met in zip(keys, times, events, self._met_by(events, event_filter)):
+            if not met:
+                continue
             of_key = get(key)
-            if of_key is not None and of_key.wants < 0:
-                self._find_wants(of_key)
-            met = may_meet(event, begins if of_key is None else begins | of_key.wants)
+            if of_key is None:
+                met &= begins
+            else:
+                if of_key.wants < 0:
+                    self._find_wants(of_key)
+                met &= begins | of_key.wants
             if met:
                 self._at = None, event
                 look_at(event)
                 if has_tests:
                     met = ask(met, event)
             if met:
-                given = _Given(key, event, time, event_filter.is_sure)
+                given = _Given(key, event, time, is_sure(event))
                 yield from self._give(given, of_key, met, moments)
+
+    def _met_by(self, events: list[Any], event_filter: EventFilter) -> Iterable[int]:
+        """For each event the bits of the watches that it may meet."""
+        try:
+            return event_filter.met_by(events)
+        except Exception:  # reading a field raised: so that the error names its event
+            return self._met_one_by_one(events, event_filter)
+
+    def _met_one_by_one(self, events: list[Any], event_filter: EventFilter) -> Iterator[int]:
+        for event in events:
+            self._at = None, event
+            yield event_filter.met(event)
 
     def _give(
         self,
@@ -150,20 +169,19 @@ class DynamicMatcher:
         owners, number = self._watches.owners, self._number
         self._number = number + 1
         results: list[FoundByPattern] = []
+        begun: list[tuple[ActivePattern, FirstStep]] = []
         in_vain = False
         for pattern in dict.fromkeys([owners[place] for place in places(met)]):
             version = pattern.version
-            self._at = version, event
             before = NO_RUNS if of_key is None else of_key.get(version, NO_RUNS)
-            if not before and not met & pattern.begins:
-                in_vain = True  # it waited for such an event before
-                continue
-            if is_sure and not before:
-                begun = pattern.begun(event, time, number)
-                if begun is not None:
-                    of_key = RunsOfKey() if of_key is None else of_key
-                    self._put(key, of_key, pattern, before, begun)
+            if not before:
+                if not met & pattern.begins:
+                    in_vain = True  # it waited for such an event before
                     continue
+                if is_sure and pattern.first is not None:
+                    begun.append((pattern, pattern.first))
+                    continue
+            self._at = version, event
             same_moment = False
             if pattern.steps.has_gaps:
                 same_moment = moments.get((key, version)) == time
@@ -173,11 +191,39 @@ class DynamicMatcher:
                 of_key = RunsOfKey() if of_key is None else of_key
                 self._put(key, of_key, pattern, before, runs)
             results += [FoundByPattern(each, version) for each in found]
+        if begun:
+            of_key = RunsOfKey() if of_key is None else of_key
+            self._begin(begun, of_key, given, number)
         if of_key is not None:
             if in_vain:
                 self._find_wants(of_key)
             self._store(key, of_key)
         return results
+
+    def _begin(
+        self,
+        begun: list[tuple[ActivePattern, FirstStep]],
+        of_key: RunsOfKey,
+        given: _Given,
+        number: int,
+    ) -> None:
+        """Puts down what an event begins for sure, which mostly is the same for many patterns."""
+        key, event, time, _ = given
+        made: dict[Beginning, tuple[Runs, dict[Any, None]]] = {}
+        for pattern, (wants, beginning) in begun:
+            known = made.get(beginning)
+            if known is None:
+                runs = beginning.runs(event, time, number)
+                due = pattern.steps.due(runs)
+                bucket = {} if due is None else self.calendar.bucket(due)[0]
+                known = made[beginning] = runs, bucket
+            runs, bucket = known
+            of_key[pattern.version] = runs
+            of_key.wants |= wants
+            bucket[key, pattern.version] = None
+            pattern.partial_matches += 1
+        self.partial_matches += len(begun)
+        self.most_of_a_key = max(self.most_of_a_key, 1)
 
     def advance(self, now: int) -> Iterator[FoundByPattern]:
         """What is found because time has come to ``now``."""
@@ -188,10 +234,11 @@ class DynamicMatcher:
                 continue
             self._at = version, None
             runs, found = pattern.steps.advance(before, now)
-            if of_key.wants < 0:
-                self._find_wants(of_key)
-            self._put(key, of_key, pattern, before, runs)
-            self._store(key, of_key)
+            if runs is not before:
+                if of_key.wants < 0:
+                    self._find_wants(of_key)
+                self._put(key, of_key, pattern, before, runs)
+                self._store(key, of_key)
             if runs:
                 self._enter(key, pattern, runs)
             for each in found:

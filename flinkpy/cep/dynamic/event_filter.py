@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+from operator import and_
 from typing import Any
 
-from flinkpy.cep.dynamic.shared_conditions import Comparison, field_reader, is_plain_number
+from flinkpy.cep.dynamic.shared_conditions import LARGEST, Comparison, field_reader, is_plain_number
 
 ALL = -1  # all bits
+_TEXT, _INTEGERS = {str}, {int}
 
 
 class _Ranges:
@@ -37,6 +39,11 @@ class _Ranges:
     def met(self, value: Any) -> int:
         """The watches that a value meets, and those that do not compare so."""
         return self._met[self._place(self._values, value)]
+
+    def met_by(self, values: list[Any]) -> list[int]:
+        """The same for each of many values."""
+        met, place, compared = self._met, self._place, self._values
+        return [met[place(compared, value)] for value in values]
 
 
 class FieldFilter:
@@ -74,12 +81,34 @@ class FieldFilter:
                 self._ranges.append(_Ranges(function, bits_of_values, others))
 
     def met(self, event: Any) -> int:
-        """The watches that the event may meet."""
-        kind = type(event)
+        """The watches that the event may meet; below zero if its value is not looked up."""
+        return self._met_by_value(self._reader(type(event))(event))
+
+    def met_by(self, events: list[Any]) -> list[int]:
+        """The same for each of many events."""
+        kinds = set(map(type, events))
+        if len(kinds) > 1:
+            return list(map(self.met, events))
+        values = list(map(self._reader(kinds.pop()), events))
+        kinds = set(map(type, values))
+        if kinds == _TEXT and not self._ranges:
+            equal, unequal = self._equal, self._unequal
+            return [equal.get(value, unequal) for value in values]
+        if kinds == _INTEGERS and not self._equal and max(map(abs, values)) <= LARGEST:
+            first, *others = self._ranges
+            found = first.met_by(values)
+            for each in others:
+                found = list(map(and_, found, each.met_by(values)))
+            return found
+        return list(map(self._met_by_value, values))
+
+    def _reader(self, kind: type) -> Callable[[Any], Any]:
         read = self._readers.get(kind)
         if read is None:
             read = self._readers[kind] = field_reader(kind, self.column)
-        value = read(event)
+        return read
+
+    def _met_by_value(self, value: Any) -> int:
         kind = type(value)
         if kind is float or kind is int:
             if not is_plain_number(value):
@@ -100,9 +129,8 @@ class EventFilter:
 
     >>> watches = {1: [Comparison("price", ">", (5,))], 2: [Comparison("kind", "==", ("bid",))]}
     >>> event_filter = EventFilter(watches)
-    >>> events = {"price": 7, "kind": "bid"}, {"price": 5}
-    >>> [event_filter.met(event, 3) for event in events], event_filter.met(events[0], 1)
-    ([3, 0], 1)
+    >>> event_filter.met_by([{"price": 7, "kind": "bid"}, {"price": 5}, {"price": 6}])
+    [3, 0, 1]
     """
 
     def __init__(self, watches: dict[int, Iterable[Comparison]]) -> None:
@@ -119,20 +147,31 @@ class EventFilter:
         for each in fields.values():
             each.close()
         self._fields = list(fields.values())
-        self.is_sure = True  # whether the comparisons of the watches that were met last hold
 
-    def met(self, event: Any, wanted: int) -> int:
-        """The bits of those of the wanted watches that the event may meet."""
-        self.is_sure = True
+    def met(self, event: Any) -> int:
+        """The bits of the watches that the event may meet."""
+        bits = ALL
         for each in self._fields:
-            of_field = each.met(event)
-            if of_field < 0:
-                self.is_sure = False
-            wanted &= of_field
-            if not wanted:
-                each.decided += 1
-                return 0
-        return wanted
+            bits &= each.met(event)
+        return bits
+
+    def met_by(self, events: list[Any]) -> list[int]:
+        """The same for each of many events."""
+        if not self._fields or not events:
+            return [ALL] * len(events)
+        first, *others = self._fields
+        found = first.met_by(events)
+        first.decided += found.count(0)
+        for each in others:
+            left = found.count(0)
+            met = each.met
+            found = [bits and bits & met(event) for bits, event in zip(found, events)]
+            each.decided += found.count(0) - left
+        return found
+
+    def is_sure(self, event: Any) -> bool:
+        """Whether the comparisons of all watches hold that the event may meet."""
+        return all(each.met(event) >= 0 for each in self._fields)
 
     def settle(self) -> None:
         """Looks first at the fields that decide for most events."""

@@ -35,6 +35,8 @@ class EventSteps:
             and all(state.kind is not StateKind.PENDING for state in automaton.states)
         )
         self._width = _width(automaton, gives_timed_out)
+        # equal for automata whose partial matches of one event time out together
+        self.timing: object = (self._within_ms, self._width) if self._drops else self
         self._events = 0
         self._take: Take | None = None
         self._hand = _Hand()

@@ -1,9 +1,8 @@
 """The watches of all patterns: which events which of them want.
 
 Each set of conditions that a pattern waits for (``wanted_events``) is a watch with a bit of its
-own. For an event ``met`` gives the bits of those watches among the wanted ones that it meets: first
-by the filter, which looks fields up; then the conditions that only asking answers are asked, each
-once."""
+own. Which watches an event meets is found by the filter, which looks fields up; then the conditions
+that only asking answers are asked, each once."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from flinkpy.cep.dynamic.shared_conditions import Comparison, SharedConditions
 from flinkpy.cep.dynamic.wanted_events import Test, Wanted, WantedSets
 
 Owner = TypeVar("Owner")
+_FEW = 8  # bits, up to which taking one after the other is faster than writing them as digits
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Watches(Generic[Owner]):
             if bits:
                 self._asking = bits
                 if not asked.holds(event):
-                    met &= ~bits
+                    met ^= bits
                     if not met:
                         break
         self._asking = 0
@@ -105,6 +105,13 @@ class Watches(Generic[Owner]):
 
 def places(bits: int) -> Iterator[int]:
     """The places of the bits that are set."""
+    if bits.bit_count() > _FEW:
+        digits = f"{bits:b}"[::-1]
+        place = digits.find("1")
+        while place >= 0:
+            yield place
+            place = digits.find("1", place + 1)
+        return
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
