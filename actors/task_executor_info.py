@@ -11,6 +11,8 @@ from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.process_memory import WorkerMemory, memory_of_machine
 from flinkpy.graph.deployment import SlotStatus
 
+_ON_SMALL_MACHINES = 128 << 20  # bytes that a slot manages, if nothing says how many
+
 
 @dataclass(frozen=True)
 class ProcessDescription:
@@ -29,11 +31,13 @@ class ProcessDescription:
         inspector: str, memory: WorkerMemory | None = None, slots: int = 1
     ) -> ProcessDescription:
         """``memory`` is what options allow a TaskExecutor, which has so many slots."""
-        cores, physical = _cores(), _physical_memory()
-        if memory is None:
-            memory = memory_of_machine(physical, cores, slots)
         return ProcessDescription(
-            inspector, socket.gethostname(), os.getpid(), cores, physical, memory
+            inspector,
+            socket.gethostname(),
+            os.getpid(),
+            _cores(),
+            _physical_memory(),
+            memory or _memory_here(slots),
         )
 
 
@@ -54,6 +58,18 @@ class TaskExecutorInfo:
     @property
     def free_slots(self) -> int:
         return sum(slot.job_id is None and slot.allocation_id is None for slot in self.slots)
+
+
+def managed_memory(memory: WorkerMemory | None, slots: int) -> int:
+    """The bytes that a TaskExecutor of this process manages, with so many slots. ``memory`` is what
+    options say of it."""
+    if memory is not None:
+        return memory.managed
+    return _memory_here(slots).managed or slots * _ON_SMALL_MACHINES
+
+
+def _memory_here(slots: int) -> WorkerMemory:
+    return memory_of_machine(_physical_memory(), _cores(), slots)
 
 
 def _cores() -> int:

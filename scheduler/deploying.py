@@ -56,6 +56,7 @@ def deployment_descriptor(
         job_graph.configuration,
         states.restore_of(vertex, execution.vertex.index),
         vertex.out_of_band,
+        vertex.managed_memory,
     )
 
 

@@ -24,7 +24,12 @@ from flinkpy.core.program import code
 from tests.cluster.ray_fixture import Eyes, RayCluster, eyes_on, joined, ray_cluster
 from tests.waiting import eventually
 
-pytest_plugins = ["tests.file_times", "tests.internal_errors", "tests.spark_session"]
+pytest_plugins = [
+    "tests.file_times",
+    "tests.internal_errors",
+    "tests.memory_leaks",
+    "tests.spark_session",
+]
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
 TIMES_AS_MANY = {"quick": 1 / 8, "ci": 1 / 3, "fixed": 1, "explore": 10}[PROFILE]
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)

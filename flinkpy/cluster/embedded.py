@@ -31,7 +31,7 @@ from flinkpy.actors.rpc.local_service import LocalRpcService
 from flinkpy.actors.rpc.process_end import ended_by
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.actors.task_executor.worker_process import WorkerProcess
-from flinkpy.actors.task_executor_info import ProcessDescription
+from flinkpy.actors.task_executor_info import ProcessDescription, managed_memory
 from flinkpy.cluster.client import ClientConfig, ClientSession, ClusterClient
 from flinkpy.cluster.display.display_choice import make_progress
 from flinkpy.cluster.display.watcher import Watcher
@@ -43,14 +43,15 @@ from flinkpy.common.process_logs import set_up_embedded_logs
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ConfigurationError, ProcessEndedError, ResourceUnavailableError
 from flinkpy.core.ids import ResourceId
-from flinkpy.core.options.engine import NetworkConfig
+from flinkpy.core.options.engine import TASK_SLOTS, NetworkConfig
 from flinkpy.core.options.high_availability import HA_TYPE, is_highly_available
 from flinkpy.core.options.metrics import PROMETHEUS_PORT
 from flinkpy.core.options.rest import REST_BIND_PORT, REST_PORT
-from flinkpy.core.options.schema import SCHEMA
+from flinkpy.core.options.schema import SCHEMA, read
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
+from flinkpy.runtime.memory.slots_memory import WorkerSlots
 from flinkpy.runtime.task_runner import SlotTaskRunner
 from flinkpy.state.rocksdb.shared_memory import manage_memory
 
@@ -115,7 +116,18 @@ class LocalWorkerDriver:
     ) -> None:
         memory = self._config.memory.worker
         manage_memory(None if memory is None else memory.managed)
-        runner = SlotTaskRunner(self._network, self._secret, resource_id, SYSTEM_CLOCK, slots=slots)
+        runner = SlotTaskRunner(
+            self._network,
+            self._secret,
+            resource_id,
+            SYSTEM_CLOCK,
+            slots=WorkerSlots(
+                slots,
+                managed_memory(memory, slots),
+                self._config.memory.of_kinds,
+                memory_by_job=read(self._config.options, TASK_SLOTS) is None,
+            ),
+        )
         try:
             runner.start()
         except ResourceUnavailableError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from flinkpy import __version__
@@ -17,6 +18,7 @@ from flinkpy.core.options.engine import TASK_CPUS, RpcConfig, SlotConfig
 from flinkpy.core.options.events import WebhookConfig
 from flinkpy.core.options.history import ARCHIVE_FOLDER
 from flinkpy.core.options.logs import LogConfig
+from flinkpy.core.options.memory_sizes import MemoryKind, consumer_weights
 from flinkpy.core.options.metrics import MetricsConfig
 from flinkpy.core.options.process_memory import JobManagerMemory, WorkerMemory
 from flinkpy.core.options.rest import RestConfig
@@ -44,10 +46,12 @@ _OF_SESSION = (
 
 @dataclass(frozen=True)
 class SessionMemory:
-    """How large the processes of a session are; None where no option says it."""
+    """How large the processes of a session are; None where no option says it. ``of_kinds`` says
+    how the managed memory is divided."""
 
     worker: WorkerMemory | None = None
     job_manager: JobManagerMemory | None = None
+    of_kinds: Mapping[MemoryKind, int] = field(default_factory=partial(consumer_weights, {}))
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> SessionMemory:
@@ -55,6 +59,7 @@ class SessionMemory:
         return SessionMemory(
             WorkerMemory.of(values) if WorkerMemory.is_given(values) else None,
             JobManagerMemory.of(values) if JobManagerMemory.is_given(values) else None,
+            consumer_weights(values),
         )
 
 

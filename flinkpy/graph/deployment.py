@@ -21,7 +21,7 @@ from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.program.code import OutOfBand
 from flinkpy.graph.checkpoints import TaskRestore
 from flinkpy.graph.job_graph import ResultPartitionType
-from flinkpy.graph.resources import ANY, ResourceProfile
+from flinkpy.graph.resources import ANY, ManagedMemoryUse, ResourceProfile
 from flinkpy.metrics.readings import TaskReading
 
 
@@ -102,6 +102,7 @@ class TaskDeploymentDescriptor:
     configuration: dict[str, Any] = field(default_factory=dict)
     restore: TaskRestore | None = None  # the checkpoint to start from
     out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that the chain names
+    managed_memory: ManagedMemoryUse = field(default_factory=ManagedMemoryUse)  # of its slot
 
     @property
     def subtask_name(self) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, OperatorId
 from flinkpy.core.program.code import OutOfBand
-from flinkpy.graph.resources import ANY, ResourceProfile
+from flinkpy.graph.resources import ANY, ManagedMemoryUse, ResourceProfile
 
 DEFAULT_SLOT_SHARING_GROUP = "default"
 
@@ -95,6 +95,8 @@ class JobVertex:
     out_of_band: tuple[OutOfBand, ...] = ()
     # by the program; if not, that of a checkpoint takes its place
     max_parallelism_is_set: bool = True
+    # of all that may run in its slots at the same time
+    managed_memory: ManagedMemoryUse = field(default_factory=ManagedMemoryUse)
 
     @property
     def is_source(self) -> bool:

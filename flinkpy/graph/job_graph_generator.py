@@ -6,19 +6,22 @@ enters at its head."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId, JobVertexId, OperatorId
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
+from flinkpy.core.options.memory_sizes import MemoryKind
+from flinkpy.core.options.state import manages_state
 from flinkpy.core.program import code
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.hashes import data_set_id, operator_ids
 from flinkpy.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo
 from flinkpy.graph.operator_port import ChainingStrategy, Operator
 from flinkpy.graph.partitioning import PartitioningKind
-from flinkpy.graph.resources import ANY
+from flinkpy.graph.resources import ANY, ManagedMemoryUse
 from flinkpy.graph.stream_graph import NodeKind, StreamEdge, StreamGraph, StreamNode
 
 LONGEST_CHAIN = 100
@@ -60,9 +63,12 @@ def build_job_graph(
     _refuse_scattered_co_location(vertices.values())
     # AUTOMATIC has been resolved
     values = {**(configuration or {}), RUNTIME_MODE.key: stream_graph.runtime_mode}
-    return JobGraph(
+    job = JobGraph(
         job_id, stream_graph.name, list(vertices.values()), values, stream_graph.is_bounded
     )
+    weights = {vertices[head].id: _weights(chains.members(head), values) for head in chains.heads}
+    _divide_managed_memory(job, weights)
+    return job
 
 
 def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
@@ -232,3 +238,58 @@ def _refuse_scattered_co_location(vertices: Iterable[JobVertex]) -> None:
                 f"{other.slot_sharing_group!r} and {vertex.slot_sharing_group!r}; put "
                 "them into the same slot sharing group"
             )
+
+
+# -- managed memory --------------------------------------------------------------------------------
+
+
+def _weights(members: list[StreamNode], values: Mapping[str, Any]) -> Counter[MemoryKind]:
+    """What the operators of a chain want of the managed memory."""
+    found = Counter[MemoryKind]()
+    for node in members:
+        found.update(node.operator.memory_weights)
+    if not manages_state(values):
+        del found[MemoryKind.STATE_BACKEND]
+    return found
+
+
+def _divide_managed_memory(
+    job: JobGraph, weights: Mapping[JobVertexId, Counter[MemoryKind]]
+) -> None:
+    """Each vertex shares a slot's memory with those of its slot sharing group that may run while it
+    does: not with those that wait for its results to be complete, nor with those whose results it
+    waits for."""
+    awaited = _awaited(job)
+    for vertex in job.vertices:
+        beside = [
+            other
+            for other in job.vertices
+            if other.slot_sharing_group == vertex.slot_sharing_group
+            and other.id not in awaited[vertex.id]
+            and vertex.id not in awaited[other.id]
+        ]
+        total = sum((weights[other.id] for other in beside), Counter[MemoryKind]())
+        vertex.managed_memory = ManagedMemoryUse(dict(total), job.slots_needed)
+
+
+def _awaited(job: JobGraph) -> dict[JobVertexId, frozenset[JobVertexId]]:
+    """The vertices that have ended before each one begins."""
+    regions = {vertex.id: frozenset((vertex.id,)) for vertex in job.vertices}
+    for edge in _edges(job, is_blocking=False):
+        joined = regions[edge.data_set.producer] | regions[edge.consumer]
+        regions.update(dict.fromkeys(joined, joined))
+    before = {region: frozenset[JobVertexId]() for region in regions.values()}
+    for _ in before:  # a region waits for what its producers wait for
+        for edge in _edges(job, is_blocking=True):
+            producer, consumer = regions[edge.data_set.producer], regions[edge.consumer]
+            before[consumer] |= producer | before[producer]
+    return {vertex: before[region] for vertex, region in regions.items()}
+
+
+def _edges(job: JobGraph, *, is_blocking: bool) -> list[JobEdge]:
+    return [
+        edge
+        for vertex in job.vertices
+        for edge in vertex.inputs
+        if edge.data_set.partition_type.is_blocking is is_blocking
+    ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from flinkpy.common.changelog_mode import ChangelogMode
+from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.graph.partitioning import KeySpec
 
 if TYPE_CHECKING:
@@ -49,6 +51,9 @@ class Operator(Protocol):
 
     @property
     def keeps_timestamps(self) -> bool: ...
+
+    @property
+    def memory_weights(self) -> Mapping[MemoryKind, int]: ...
 
 
 class ColumnarOperator(Operator, Protocol):

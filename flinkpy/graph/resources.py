@@ -1,9 +1,12 @@
-"""The resources of a slot: CPUs, GPUs, memory, named Ray resources, and the runtime environment of
-its process."""
+"""The resources of a slot: CPUs, GPUs, memory, named Ray resources, the runtime environment of its
+process, and who in it shares the managed memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from flinkpy.core.options.memory_sizes import MemoryKind
 
 
 @dataclass(frozen=True)
@@ -33,3 +36,23 @@ class ResourceProfile:
 
 
 ANY = ResourceProfile()
+
+
+@dataclass(frozen=True)
+class ManagedMemoryUse:
+    """What the operators that may be in a slot at the same time want of its managed memory:
+    ``weights`` is the sum of theirs, by kind. ``slots`` are those of the whole job."""
+
+    weights: Mapping[MemoryKind, int] = field(default_factory=dict)
+    slots: int = 1
+
+    def share(
+        self, size: int, kind: MemoryKind, weight: int, of_kinds: Mapping[MemoryKind, int]
+    ) -> int:
+        """What an operator of that weight has of a slot with so many bytes. ``of_kinds`` says how
+        the kinds that are there share it (``consumer_weights``)."""
+        total = self.weights.get(kind, 0)
+        present = sum(of_kinds.get(each, 0) for each, used in self.weights.items() if used)
+        if not total or not present:
+            return 0
+        return size * of_kinds.get(kind, 0) * weight // (present * total)

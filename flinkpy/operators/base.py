@@ -11,8 +11,9 @@ pickled, and comes to life in the task, in this order (docs/ARCHITECTURE.md, "A 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
@@ -26,6 +27,7 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.graph.operator_port import ChainingStrategy, TwoPhases
 from flinkpy.metrics.latency import record_latency
 from flinkpy.operators.context import OperatorContext, Output
@@ -103,6 +105,9 @@ class StreamOperator(ABC):
     guarding: Guarding = Guarding.NONE
     takes_no_policy: str = "calls none"  # why, if ``guarding`` is NONE
     is_sink: bool = False  # whether records leave the job here
+    # what of its slot's managed memory it wants, beside other operators that want some of that kind
+    # (``OperatorContext.memory``)
+    memory_weights: Mapping[MemoryKind, int] = MappingProxyType({})
     # for work that begins in the operator itself, at a timer; a chain sets it
     do: Callable[[Work], None] = staticmethod(run_to_end)
     context: OperatorContext

@@ -4,6 +4,7 @@ for its results."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, ControlElement
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.state.operator_backend import OperatorStateBackend
 
 
@@ -65,6 +67,45 @@ class ProcessingTimeService(Protocol):
     def call_later(self, delay_s: float, action: Callable[[], None]) -> TimerHandle: ...
 
 
+class ManagedMemory(Protocol):
+    """An operator's part of the managed memory of its slot. A reservation is a right to so many
+    bytes: an operator reserves before it fills them, and does with less, or writes to disk, where
+    it gets none. It has given back everything when it is closed."""
+
+    def share_of(self, kind: MemoryKind) -> int:
+        """The bytes that it can count on; 0 if its ``memory_weights`` have no such kind."""
+        ...
+
+    def reserve(self, size: int, kind: MemoryKind = MemoryKind.OPERATOR) -> bool:
+        """Whether it may hold so many bytes more, as its share of that kind has room for them."""
+        ...
+
+    def release(self, size: int, kind: MemoryKind = MemoryKind.OPERATOR) -> None:
+        """It holds so many bytes less."""
+        ...
+
+
+class OwnMemory:
+    """Implements ``ManagedMemory`` where there is no slot, as in harnesses: so many bytes of each
+    kind."""
+
+    def __init__(self, size: int = 128 << 20) -> None:
+        self.size = size
+        self.reserved: Counter[MemoryKind] = Counter()
+
+    def share_of(self, kind: MemoryKind) -> int:
+        return self.size
+
+    def reserve(self, size: int, kind: MemoryKind = MemoryKind.OPERATOR) -> bool:
+        if self.reserved[kind] + size > self.size:
+            return False
+        self.reserved[kind] += size
+        return True
+
+    def release(self, size: int, kind: MemoryKind = MemoryKind.OPERATOR) -> None:
+        self.reserved[kind] -= size
+
+
 @dataclass
 class OperatorContext:
     """What one operator knows about its task, and the services the task offers it."""
@@ -89,3 +130,4 @@ class OperatorContext:
     operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)
     # the path of a registered file; None where the program's own is meant
     cached_file: Callable[[str], str] | None = None
+    memory: ManagedMemory = field(default_factory=OwnMemory)

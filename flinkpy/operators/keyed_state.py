@@ -4,10 +4,12 @@ their key groups."""
 from __future__ import annotations
 
 from abc import abstractmethod
+from types import MappingProxyType
 
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import key_group_range
 from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
+from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
@@ -52,6 +54,7 @@ def may_ask_for_state(function: object) -> bool:
 class KeyedStateOperator(StreamOperator):
     """An operator that has keyed state from ``initialize_state`` to ``close``."""
 
+    memory_weights = MappingProxyType({MemoryKind.STATE_BACKEND: 1})
     backend: KeyedStateBackend
     _has_backend = False
 

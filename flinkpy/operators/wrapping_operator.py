@@ -34,6 +34,7 @@ class WrappingOperator(StreamOperator):
         self.emits_changes = wrapped.emits_changes
         self.keeps_timestamps = wrapped.keeps_timestamps
         self.replaces_results, self.keeps_nothing = wrapped.replaces_results, wrapped.keeps_nothing
+        self.memory_weights = dict(wrapped.memory_weights)
 
     def initialize_state(self, restored: SavedState | None) -> None:
         self.wrapped.initialize_state(restored)

@@ -47,6 +47,7 @@ from flinkpy.runtime.latency_markers import LatencyMarkers
 from flinkpy.runtime.loop.adaptive_batch_size import LONG_S, AdaptiveBatchSize
 from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.processing_timers import TaskTimers
+from flinkpy.runtime.memory.task_memory import TaskMemory
 from flinkpy.runtime.source_input import SourceInput
 from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask, OperatorEvent
 from flinkpy.state.snapshots.saved_state import SavedState
@@ -153,6 +154,7 @@ class TaskServices:
     wake: Callable[[], None]
     send_message: Callable[[MessageFromTask], None]
     files: WorkerFiles = field(default_factory=WorkerFiles)
+    memory: TaskMemory = field(default_factory=TaskMemory)
 
 
 class StreamTask:
@@ -277,6 +279,7 @@ class StreamTask:
             object_reuse=self.config.object_reuse,
             batch_records=self.config.batch_records,
             cached_file=self._services.files.cached_file,
+            memory=self._services.memory.of_operator(operator.name, operator.operator),
         )
 
     def run_in_task(self, action: Callable[[], None]) -> None:

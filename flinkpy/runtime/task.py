@@ -10,7 +10,7 @@ operators and timers were released. All methods belong to the task's thread
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from flinkpy.common.pyflink_imports import install as install_pyflink_imports
@@ -54,6 +54,7 @@ from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.loop.step_pace import NOTABLE_S
 from flinkpy.runtime.loop.task_home import TaskHome
+from flinkpy.runtime.memory.task_memory import SlotMemory, TaskMemory
 from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig, TaskServices
 from flinkpy.runtime.task_measures import TaskMeasures
@@ -64,9 +65,18 @@ LOG = engine_logger(__name__)
 _S = ExecutionState
 
 
+@dataclass(frozen=True)
+class TaskPlace:
+    """What a task has of the worker and the slot that it runs in. Where ``may_have_thread``, one
+    that waits gets a thread of its own."""
+
+    files: WorkerFiles = field(default_factory=WorkerFiles)
+    memory: SlotMemory = field(default_factory=SlotMemory)
+    may_have_thread: bool = False
+
+
 class Task:
-    """Runs one attempt. ``on_end`` is called with it after the terminal report. Where
-    ``may_have_thread``, a task that waits gets a thread of its own."""
+    """Runs one attempt. ``on_end`` is called with it after the terminal report."""
 
     def __init__(
         self,
@@ -75,9 +85,7 @@ class Task:
         loop: Loop,
         reporter: TaskReporter,
         on_end: Callable[[Task], None],
-        files: WorkerFiles | None = None,
-        *,
-        may_have_thread: bool = False,
+        place: TaskPlace | None = None,
     ) -> None:
         self.descriptor = descriptor
         self._shuffle = shuffle
@@ -89,10 +97,12 @@ class Task:
         self._live = LiveAccumulators(loop.clock)
         self.measures: TaskMeasures | None = None  # from RUNNING on
         self._began_s = 0.0
-        self._files = files or WorkerFiles()
+        place = place or TaskPlace()
+        self._files = place.files
+        self._memory = TaskMemory(place.memory, descriptor.managed_memory)
         self._early: list[MessageToTask] = []  # came before the task had started
         self.home = TaskHome(loop, self, descriptor.subtask_name)
-        self._may_have_thread = may_have_thread
+        self._may_have_thread = place.may_have_thread
         self._loaded: StreamTaskConfig | None = None  # it can run now
         # it was cancelled: what its functions raise from now on is nobody's failure. Set from any
         # thread
@@ -212,6 +222,7 @@ class Task:
                 self.wake,
                 partial(self._reporter.send_message, self.attempt_id),
                 self._files,
+                self._memory,
             ),
         )
         self.stream_task.restore()
@@ -342,6 +353,8 @@ class Task:
             )
 
     def _end(self, state: ExecutionState, error: BaseException | None) -> None:
+        for leak in self._memory.release_all():
+            LOG.warning("%s: %s", self.descriptor.subtask_name, leak)
         self._machine.move(state)
         accumulators = (
             reported(self.stream_task.accumulators) if self.stream_task is not None else {}

@@ -27,9 +27,10 @@ from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.runtime.loop.interruption import Interruptions
 from flinkpy.runtime.loop.task_thread import task_of_this_thread
 from flinkpy.runtime.machine import Machine
+from flinkpy.runtime.memory.slots_memory import SlotsMemory, WorkerSlots
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
-from flinkpy.runtime.task import Task
+from flinkpy.runtime.task import Task, TaskPlace
 from flinkpy.runtime.task_measures import TaskMeasures
 from flinkpy.runtime.task_messages import MessageToTask
 from flinkpy.state.checkpoints.local_backup import LocalBackups
@@ -44,9 +45,8 @@ class SlotTaskRunner:
     """Implements ``flinkpy.runtime.runner_port.TaskRunner``.
 
     Calls come from the TaskExecutor's thread and are carried out in the tasks'; what the tasks say
-    goes from there to the reporter. ``machine`` is a simulated one in the simulation; ``slots`` is
-    how many the TaskExecutor has. With ``show_output`` what tasks print is sent to who waits for
-    their job."""
+    goes from there to the reporter. ``machine`` is a simulated one in the simulation. With
+    ``show_output`` what tasks print is sent to who waits for their job."""
 
     def __init__(
         self,
@@ -56,17 +56,19 @@ class SlotTaskRunner:
         clock: Clock = SYSTEM_CLOCK,
         *,
         machine: Machine | None = None,
-        slots: int = 1,
+        slots: WorkerSlots | None = None,
         show_output: bool = False,
     ) -> None:
         self._machine = machine = machine or Machine()
+        slots = slots or WorkerSlots()
+        self._memory = SlotsMemory(slots)
         self._loop = machine.make_loop(f"slots of {resource_id}", clock)
         # without tasks: nothing of the user's ever runs there
         self._acceptor = machine.make_loop(f"data port of {resource_id}", clock)
         self._interruptions = Interruptions(self._acceptor)
         self._shuffle = _shuffle_service(config, secret, resource_id, machine.transport)
         self._segment_size = config.segment_size
-        self._files = machine.make_file_threads(str(resource_id), slots)
+        self._files = machine.make_file_threads(str(resource_id), slots.count)
         self._backups = LocalBackups(machine.backup_folder)
         self._cached_files = FileCache()
         self._tasks: dict[ExecutionAttemptId, Task] = {}
@@ -137,8 +139,11 @@ class SlotTaskRunner:
             self._loop,
             reporter,
             self._forget,
-            files,
-            may_have_thread=self._machine.has_task_threads,
+            TaskPlace(
+                files,
+                self._memory.of_slot(slot_index, descriptor.managed_memory),
+                self._machine.has_task_threads,
+            ),
         )
         self._tasks[descriptor.attempt_id] = task
         self._loop.schedule_threadsafe(task)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.core.ids import JobId
+from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.core.program import code
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge
 from flinkpy.graph.job_graph import JobGraph
@@ -35,6 +37,9 @@ class Maps:
     emits_changes: ChangelogMode | None = None
     replaces_results = keeps_nothing = takes_last_results = chains_by_key = False
     keeps_timestamps = False
+
+    def __init__(self, memory_weights: Mapping[MemoryKind, int] | None = None) -> None:
+        self.memory_weights = memory_weights or {}
 
 
 class Reads(Maps):

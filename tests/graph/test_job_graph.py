@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from flinkpy.core.ids import OperatorId
+from flinkpy.core.ids import JobId, OperatorId
 from flinkpy.core.options.engine import RuntimeMode
+from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.core.program import code
 from flinkpy.graph.chain_config import ChainedEdge, NetworkEdge
 from flinkpy.graph.hashes import operator_ids
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
-from flinkpy.graph.job_graph_generator import LONGEST_CHAIN
+from flinkpy.graph.job_graph_generator import LONGEST_CHAIN, build_job_graph
 from flinkpy.graph.operator_port import ChainingStrategy
 from flinkpy.graph.partitioning import REBALANCE
 from flinkpy.graph.plan import draw_plan, plan_json
@@ -399,3 +400,59 @@ def test_wide_characters_do_not_bend_the_box() -> None:
         "│ Source: in             │",
         "│ └─ 统计每个航班        │",
     ]
+
+
+# -- managed memory --------------------------------------------------------------------------------
+
+SORTS, KEEPS = {MemoryKind.OPERATOR: 3}, {MemoryKind.STATE_BACKEND: 1}
+ROCKSDB = {"state.backend.type": "rocksdb"}
+
+
+def memory_of(program: Program, configuration: dict[str, str], **options: Any) -> dict[str, Any]:
+    graph = build_job_graph(program.stream_graph(**options), JobId("job"), configuration)
+    return {vertex.name: dict(vertex.managed_memory.weights) for vertex in graph.vertices}
+
+
+def test_operators_of_a_slot_sharing_group_share_its_memory() -> None:
+    program = Program()
+    keeps = program.op("Keep", program.source(), operator=Maps(KEEPS), parallelism=2)
+    program.op("Sort", keeps, operator=Maps(SORTS))
+    program.op("Other", keeps, operator=Maps(SORTS), slot_sharing_group="other")
+    both = {MemoryKind.OPERATOR: 3, MemoryKind.STATE_BACKEND: 1}
+    assert memory_of(program, ROCKSDB) == {
+        "Source: in": both,
+        "Keep": both,
+        "Sort": both,
+        "Other": SORTS,
+    }
+    assert memory_of(program, {}) == dict.fromkeys(["Source: in", "Keep", "Sort", "Other"], SORTS)
+    assert {each.managed_memory.slots for each in program.job_graph().vertices} == {3}
+
+
+def test_in_batch_only_those_that_run_at_the_same_time_share_it() -> None:
+    """Two branches of two stages each, joined: only stages of different branches may meet."""
+    program = Program()
+    ends = []
+    for branch in "ab":
+        source = program.source(branch, parallelism=2)
+        first = program.op(f"{branch}1", source, operator=Maps({MemoryKind.OPERATOR: 1}))
+        ends.append(
+            program.op(
+                f"{branch}2",
+                program.partition(first, HASH),
+                operator=Maps({MemoryKind.OPERATOR: 10}),
+                parallelism=2,
+            )
+        )
+    program.join("Join", *(program.partition(end, HASH) for end in ends), parallelism=3)
+    found = memory_of(program, {}, runtime_mode=RuntimeMode.BATCH)
+    weights = {name: memory.get(MemoryKind.OPERATOR, 0) for name, memory in found.items()}
+    assert weights == {
+        "Source: a": 11,
+        "Source: b": 11,
+        "a1": 12,
+        "a2": 21,
+        "b1": 12,
+        "b2": 21,
+        "Join": 0,
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from flinkpy.graph.deployment import (
     TaskManagerLocation,
 )
 from flinkpy.graph.partitioning import FORWARD, Partitioning
+from flinkpy.graph.resources import ManagedMemoryUse
 from flinkpy.network.shuffle import ShuffleService
 from flinkpy.operators.base import (
     InputStatus,
@@ -40,7 +42,7 @@ from flinkpy.operators.base import (
 )
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.runtime.loop.slot_loop import SlotLoop
-from flinkpy.runtime.task import Task
+from flinkpy.runtime.task import Task, TaskPlace
 from flinkpy.runtime.task_messages import MessageFromTask
 from flinkpy.state.snapshots.saved_state import SavedState
 
@@ -282,6 +284,9 @@ def descriptor(
             for producer, index in reads
         ),
         configuration=configuration or {},
+        managed_memory=ManagedMemoryUse(
+            sum((Counter(operator.memory_weights) for operator in operators), Counter())
+        ),
     )
 
 
@@ -296,8 +301,8 @@ class LoopHarness:
         self.reporter = Reporter()
         self.ended: list[Task] = []
 
-    def submit(self, one: TaskDeploymentDescriptor) -> Task:
-        task = Task(one, self.shuffle, self.loop, self.reporter, self.ended.append)
+    def submit(self, one: TaskDeploymentDescriptor, place: TaskPlace | None = None) -> Task:
+        task = Task(one, self.shuffle, self.loop, self.reporter, self.ended.append, place)
         self.loop.schedule(task)
         return task
 

@@ -406,7 +406,8 @@ def _set_up_task_executor(
     from flinkpy.actors.endpoint_services import EndpointServices
     from flinkpy.actors.inspector.process_inspector import ProcessInspector
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
-    from flinkpy.actors.task_executor_info import ProcessDescription
+    from flinkpy.actors.task_executor_info import ProcessDescription, managed_memory
+    from flinkpy.runtime.memory.slots_memory import WorkerSlots
     from flinkpy.runtime.task_runner import SlotTaskRunner
     from flinkpy.state.rocksdb.shared_memory import manage_memory
 
@@ -415,8 +416,14 @@ def _set_up_task_executor(
     memory = config.memory.worker
     manage_memory(None if memory is None else memory.managed)
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
+    managed = managed_memory(memory, len(slots))
     runner = SlotTaskRunner(
-        network, secret, resource_id, SYSTEM_CLOCK, slots=len(slots), show_output=True
+        network,
+        secret,
+        resource_id,
+        SYSTEM_CLOCK,
+        slots=WorkerSlots(len(slots), managed, config.memory.of_kinds),
+        show_output=True,
     )
     set_up_logs(config.logs, logging.WARNING)  # its log is shown to programs, too
     runner.start()

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from flinkpy.core.options.schema import option
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.schema import option, read
 
 _MB = 1 << 20
 
@@ -67,6 +72,14 @@ MANAGED_FRACTION = option(
     0.4,
     "The share of flink.size that is managed, unless managed.size says how much.",
     at_least=0,
+)
+CONSUMER_WEIGHTS = option(
+    "taskmanager.memory.managed.consumer-weights",
+    str,
+    "OPERATOR:70,STATE_BACKEND:70,PYTHON:30",
+    "How a slot's managed memory is divided among those who may have it: OPERATOR (sorting, hash "
+    "tables), STATE_BACKEND (rocksdb), PYTHON (processes of an operator's own). Only kinds that "
+    "the slot contains share it.",
 )
 NETWORK_FRACTION = option(
     "taskmanager.memory.network.fraction",
@@ -190,3 +203,36 @@ MASTER_OVERHEAD_MAX = option(
     "The most that jvm-overhead.fraction gives.",
     memory=True,
 )
+
+
+# -- who shares the managed memory -----------------------------------------------------------------
+
+
+class MemoryKind(Enum):
+    """Who may have managed memory, by Flink's names."""
+
+    OPERATOR = "OPERATOR"
+    STATE_BACKEND = "STATE_BACKEND"
+    PYTHON = "PYTHON"
+
+
+def consumer_weights(values: Mapping[str, Any]) -> dict[MemoryKind, int]:
+    """The weight of each kind; one that is not named has none, and gets nothing. Raises
+    ConfigurationError for what is no weight.
+
+    >>> consumer_weights({CONSUMER_WEIGHTS.key: "OPERATOR:3, PYTHON:1"})[MemoryKind.OPERATOR]
+    3
+    """
+    found = dict.fromkeys(MemoryKind, 0)
+    text: str = read(values, CONSUMER_WEIGHTS)
+    for part in text.split(","):
+        name, _, weight = (piece.strip() for piece in part.partition(":"))
+        if name == "DATAPROC":  # Flink's older name
+            name = MemoryKind.OPERATOR.name
+        if name not in MemoryKind.__members__ or not weight.isdecimal():
+            raise ConfigurationError(
+                f"option {CONSUMER_WEIGHTS.key}: {part.strip()!r} is not a kind with its weight; "
+                f"write for example {CONSUMER_WEIGHTS.default!r}"
+            )
+        found[MemoryKind[name]] = int(weight)
+    return found

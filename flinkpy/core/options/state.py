@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from enum import Enum
+from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.schema import option
+from flinkpy.core.options.schema import key_in, option, read
 
 
 class StateBackendKind(Enum):
@@ -94,6 +96,18 @@ COLUMNS_MEMORY = option(
 
 _FILE_URL = re.compile(r"(?<![^,:\s])file:(//[^/,]*)?(?=/)")  # up to its path
 _URL = re.compile(r"(?<![^,:\s])[A-Za-z][\w+.-]+://")
+
+
+def manages_state(values: Mapping[str, Any]) -> bool:
+    """Whether state takes its memory from what a worker manages: RocksDB, unless a program gives it
+    a size of its own."""
+    return (
+        read(values, STATE_BACKEND) is StateBackendKind.ROCKSDB
+        and read(values, ROCKSDB_MEMORY_MANAGED)
+        and read(values, ROCKSDB_MEMORY_PER_SLOT) is None
+        and read(values, ROCKSDB_MEMORY_PER_WORKER) is None
+        and key_in(values, ROCKSDB_BLOCK_CACHE) not in values
+    )
 
 
 def folders(text: str | None) -> list[str]:

@@ -58,6 +58,7 @@ class BatchOperator(StreamOperator):
     def __init__(self, inner: Any) -> None:
         self.inner = inner
         self.chaining, self.parks = inner.chaining, inner.parks
+        self.memory_weights = dict(inner.memory_weights)
 
     def make_results(self) -> Output:
         """Where the wrapped operator's results go."""

@@ -1,0 +1,50 @@
+"""The managed memory of a TaskExecutor, divided among its slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from flinkpy.core.options.memory_sizes import MemoryKind, consumer_weights
+from flinkpy.graph.resources import ManagedMemoryUse
+from flinkpy.runtime.memory.memory_manager import MemoryManager
+from flinkpy.runtime.memory.task_memory import SlotMemory
+
+
+@dataclass(frozen=True)
+class WorkerSlots:
+    """How many slots a TaskExecutor has, and the managed memory that they divide. With
+    ``memory_by_job`` there are as many as any job may need, so each job divides it by those that it
+    has."""
+
+    count: int = 1
+    managed: int = 1 << 60
+    of_kinds: Mapping[MemoryKind, int] = field(default_factory=partial(consumer_weights, {}))
+    memory_by_job: bool = False
+
+
+class SlotsMemory:
+    """The memory managers of the slots, made as tasks come."""
+
+    def __init__(self, slots: WorkerSlots) -> None:
+        self._slots = slots
+        self._managers: dict[int, MemoryManager] = {}
+
+    def of_slot(self, index: int, use: ManagedMemoryUse) -> SlotMemory:
+        """The memory of that slot, for a task of such a job."""
+        slots = use.slots if self._slots.memory_by_job else self._slots.count
+        size = self._slots.managed // max(1, slots)
+        manager = self._managers.get(index)
+        if manager is None or manager.size != size:
+            manager = self._managers[index] = MemoryManager(size)
+        return SlotMemory(manager, self._slots.of_kinds)
+
+    @property
+    def total(self) -> int:
+        return self._slots.managed
+
+    @property
+    def reserved(self) -> int:
+        """By all operators together."""
+        return sum(each.statistics().reserved for each in list(self._managers.values()))
