@@ -8,7 +8,8 @@ State: the runs of each key, and the events that wait. A key that has neither le
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import Counter
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -30,8 +31,10 @@ from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import FlinkpyError, ProgramError
+from flinkpy.core.options.checkpointing import RECOVERY_IGNORE_UNCLAIMED
 from flinkpy.core.options.patterns import MAX_PARTIAL_MATCHES
 from flinkpy.core.options.schema import read
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import Guarding, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
@@ -43,6 +46,8 @@ from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.wake_up import WakeUp
 from flinkpy.operators.yielding import emit_results
 from flinkpy.state.snapshots.frozen_tables import FrozenRegion
+
+logger = engine_logger(__name__)
 
 # the names of the state
 RUNS = "_partial matches"
@@ -125,7 +130,7 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             read(self.context.configuration, MAX_PARTIAL_MATCHES),
         )
         runs = self.backend.engine_values(RUNS)
-        self._check_names(automaton, runs)
+        self._leave_out_strange(automaton, runs)
         self._matcher.restore(runs)
         self.backend.layer_engine_values(RUNS, self._rebind, _same)
 
@@ -135,15 +140,33 @@ class PatternOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     def _freeze_pending(self) -> FrozenRegion:
         return self._pending.by_key(self._keys_of)
 
-    def _check_names(self, automaton: Automaton, runs: Mapping[Any, Runs]) -> None:
+    def _leave_out_strange(self, automaton: Automaton, runs: MutableMapping[Any, Runs]) -> None:
+        """Refuses partial matches in states that the pattern does not have, as it has changed; or
+        drops them, if the job may start without state that it has no place for."""
         known = automaton.by_name()
-        strange = {run[STATE] for kept in runs.values() for run in kept if run[STATE] not in known}
-        if strange:
+        strange: Counter[str] = Counter()
+        for kept in runs.values():
+            strange.update(run[STATE] for run in kept if run[STATE] not in known)
+        if not strange:
+            return
+        what = (
+            f"operator {self.context.name!r}: its state has {strange.total():,} partial matches in "
+            f"the states {', '.join(sorted(strange))}, which the pattern of this program does not "
+            f"have; it has {', '.join(known)}."
+        )
+        if not read(self.context.configuration, RECOVERY_IGNORE_UNCLAIMED):
             raise ProgramError(
-                f"operator {self.context.name!r}: its state has partial matches in the states "
-                f"{', '.join(sorted(strange))}, which the pattern of this program does not have; "
-                f"it has {', '.join(known)}. Give the operator another uid to begin anew"
+                f"{what} Start with --allow-non-restored-state "
+                f"({RECOVERY_IGNORE_UNCLAIMED.key}) to drop them, or give the operator another "
+                "uid to begin anew"
             )
+        logger.warning("%s They are dropped", what)
+        for key, kept in list(runs.items()):
+            left = Runs(run for run in kept if run[STATE] in known)
+            if left:
+                runs[key] = left
+            else:
+                del runs[key]
 
     def close(self) -> None:
         try:

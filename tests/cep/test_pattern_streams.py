@@ -20,6 +20,7 @@ from flinkpy.cep import (
 from flinkpy.common import Configuration, Duration, WatermarkStrategy
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import channel_of_key_group, key_group
+from flinkpy.core.options.checkpointing import RECOVERY_IGNORE_UNCLAIMED
 from flinkpy.datastream import DataStream, ErrorPolicy, OutputTag, StreamExecutionEnvironment
 from flinkpy.datastream.env.submission import stream_graph
 from flinkpy.graph.plan import draw_operators
@@ -353,6 +354,26 @@ def test_state_of_a_pattern_that_lost_a_state_is_refused() -> None:
         pass
     with pytest.raises(ProgramError, match="states c, which the pattern of this program does not"):
         other.restore(saved)
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_state_of_a_pattern_that_lost_a_state_is_dropped_if_that_is_allowed(
+    backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is in a state that the changed pattern has, too, goes on."""
+    with harness(of_events("begin a where:A followed b where:B followed c where:C")) as found:
+        events = [("k", "A1", 1), ("k", "B2", 2), ("k", "A3", 3), ("other", "A3", 3)]
+        found.push_all([*events, ("other", "B4", 4)], [1, 2, 3, 3, 4])
+        found.push_watermark(4)
+        saved = found.snapshot()
+    options = {RECOVERY_IGNORE_UNCLAIMED.key: "true", "state.backend.type": backend}
+    with harness(of_events("begin a where:A followed b where:B")) as other:
+        pass
+    with other.restore(saved, configuration=options) as again:
+        assert "2 partial matches in the states c, which the pattern" in caplog.text
+        again.push_all([("k", "B5", 5), ("k", "C6", 6), ("other", "B6", 6)], [5, 6, 6])
+        again.push_watermark(6)
+        assert again.output == [("k", "+a=A3;b=B5")]
 
 
 # -- jobs ------------------------------------------------------------------------------------------
