@@ -20,7 +20,8 @@ from flinkpy.cep.matching.expression_conditions import ExpressionConditions
 from flinkpy.cep.matching.generated_loop import expressions_of
 from flinkpy.cep.matching.pending_columns import PendingColumns
 from flinkpy.cep.matching.places import as_it_is, needs_no_events, with_rows
-from flinkpy.cep.pattern_operator import PENDING, Matched, PatternOperator
+from flinkpy.cep.matching_operator import PENDING
+from flinkpy.cep.pattern_operator import Matched, PatternOperator
 from flinkpy.columns.values.conversion import rows_of_batch
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.graph.partitioning import KeySpec
@@ -48,8 +49,7 @@ class ColumnPatternOperator(PatternOperator):
         """Raises ProgramError for conditions that cannot be computed of columns of this schema."""
         ExpressionConditions(expressions_of(compiled(self.matched.pattern))).prepare(schema)
 
-    def _open_state(self, automaton: Automaton) -> None:
-        self._open_matcher(automaton)
+    def _open_pending(self, automaton: Automaton) -> None:
         conditions = ExpressionConditions(expressions_of(automaton))
         places = needs_no_events(automaton) and self._matcher.is_generated
         self._waiting = PendingColumns(Candidates(automaton), conditions, self.key_columns, places)
@@ -65,7 +65,7 @@ class ColumnPatternOperator(PatternOperator):
 
     def process_batch(self, batch: Batch) -> Work:
         batch = columns(batch, self.context)
-        if self.matched.event_time:
+        if self.intake.event_time:
             self._wait_in_columns(batch)
             self.backend.after_records(len(batch))
             return
@@ -91,11 +91,11 @@ class ColumnPatternOperator(PatternOperator):
 
     def _give_late(self, late: ColumnBatch) -> None:
         stamps = late.timestamps
-        if self.matched.late_tag is None or stamps is None:
+        if self.intake.late_tag is None or stamps is None:
             self.drop_late(len(late))
         else:
             rows = RowBatch(rows_of_batch(late.data), stamps.tolist())
-            self.output.emit_side(self.matched.late_tag, rows)
+            self.output.emit_side(self.intake.late_tag, rows)
 
     # -- matches -----------------------------------------------------------------------------------
 

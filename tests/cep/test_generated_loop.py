@@ -138,10 +138,10 @@ def test_a_condition_that_asks_for_events_and_raises_is_named_with_its_event() -
     matcher = RowMatcher(Interpreter(compiled(pattern), lambda: 0), Calendar(1))
     with pytest.raises(TypeError) as raised:
         list(matcher.take("kk", [1, 2], [1, "x"]))
-    error, event = matcher.at_fault(raised.value)
-    assert event == "x"
-    assert error.__traceback__ is not None
-    frames = traceback.extract_tb(error.__traceback__)
+    fault = matcher.at_fault(raised.value)
+    assert fault.event == "x"
+    assert fault.error.__traceback__ is not None
+    frames = traceback.extract_tb(fault.error.__traceback__)
     assert frames[-1].filename == __file__
 
 

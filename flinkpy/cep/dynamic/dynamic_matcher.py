@@ -18,7 +18,7 @@ from flinkpy.cep.dynamic.runs_of_key import RunsOfKey
 from flinkpy.cep.dynamic.shared_conditions import SharedConditions
 from flinkpy.cep.dynamic.watches import Watches, places
 from flinkpy.cep.matching.calendar import Calendar
-from flinkpy.cep.matching.row_matcher import TooManyPartialMatchesError
+from flinkpy.cep.matching.row_matcher import Fault, TooManyPartialMatchesError
 from flinkpy.core.secrets.engine_logs import engine_logger
 
 logger = engine_logger(__name__)
@@ -244,13 +244,15 @@ class DynamicMatcher:
             for each in found:
                 yield FoundByPattern(each, version)
 
-    def at_fault(self) -> tuple[Version | None, Any]:
-        """The pattern and the event at which an exception was raised; None if none is known."""
+    def at_fault(self, error: BaseException) -> Fault:
+        """Where an exception was raised."""
         version, event = self._at
         if version is None:
             owner = self._watches.asked_for()
             version = None if owner is None else owner.version
-        return version, event
+        if version is None:
+            return Fault(error, event)
+        return Fault(error, event, f" (in version {version.number} of the pattern {version.id!r})")
 
     def forget_all(self) -> None:
         """Drops all runs: of a batch job, when a key has ended."""

@@ -8,9 +8,8 @@ State: the patterns, the runs of each key by pattern, and the events that wait."
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 from flinkpy.cep.automaton.drawing import drawn
@@ -20,48 +19,32 @@ from flinkpy.cep.dynamic.dynamic_matcher import DynamicMatcher, FoundByPattern
 from flinkpy.cep.dynamic.known_patterns import KnownPatterns
 from flinkpy.cep.dynamic.pattern_updates import PatternUpdate
 from flinkpy.cep.dynamic.runs_of_key import RunsOfKey
-from flinkpy.cep.event_keys import keys_of_events
 from flinkpy.cep.match_functions import PatternProcessFunction
-from flinkpy.cep.matching.pending_events import Compare, PendingEvents
-from flinkpy.common.changelog_mode import INSERT_ONLY
-from flinkpy.common.error_policy import ErrorPolicy
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
-from flinkpy.core.errors import FlinkpyError, ProgramError, UserCodeError
+from flinkpy.cep.matching.pending_events import PendingEvents
+from flinkpy.cep.matching_operator import Intake, MatchingOperator
+from flinkpy.core.elements import MAX_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.options.patterns import MAX_PARTIAL_MATCHES
 from flinkpy.core.options.schema import read
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator, TwoInputOperator, Work
-from flinkpy.operators.event_time.late_records import DropsLateRecords
-from flinkpy.operators.functions import close_function, open_function
-from flinkpy.operators.keyed_state import EndsKeys
+from flinkpy.operators.base import BatchForm, OneInputOperator, TwoInputOperator, Work
 from flinkpy.operators.row_batches import rows
-from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.user_errors import user_code_error
-from flinkpy.operators.wake_up import WakeUp
-from flinkpy.operators.yielding import emit_results
-from flinkpy.state.snapshots.frozen_tables import FrozenRegion
 
 logger = engine_logger(__name__)
 
 MOST_DRAWN = 10  # of the patterns that are there from the beginning
 
-# the names of the state
-RUNS = "_partial matches by pattern"
-PENDING = "_pending events"
+RUNS = "_partial matches by pattern"  # the name of the state
 
 
 @dataclass(frozen=True)
 class Watched:
-    """How events are watched: the patterns that are there from the beginning, the order of events
-    of equal time, the side outputs of late events and of refused updates, and whether the time is
-    that of the events."""
+    """The patterns that are there from the beginning, how events are taken, and the side output of
+    refused updates."""
 
-    initial: tuple[PatternUpdate, ...] = ()
-    compare: Compare | None = None
-    late_tag: str | None = None
-    refused_tag: str | None = None
-    event_time: bool = True
+    initial: tuple[PatternUpdate, ...]
+    intake: Intake
+    refused_tag: str | None
 
 
 class UpdatesOperator(OneInputOperator):
@@ -83,24 +66,15 @@ class UpdatesOperator(OneInputOperator):
         """The same."""
 
 
-class DynamicPatternOperator(DropsLateRecords, EndsKeys, TwoInputOperator):
-    """Calls a PatternProcessFunction with the matches of all patterns. Without a key its
-    parallelism must be 1."""
+class DynamicPatternOperator(MatchingOperator[FoundByPattern], TwoInputOperator):
+    """Looks for all patterns that are there."""
 
-    parks = True
     batch_form = BatchForm.BROADCAST_FIRST
-    emits_changes = INSERT_ONLY
-    guarding = Guarding.BY_ITSELF
-    error_policy = ErrorPolicy()
-    _is_open = False
+    _matcher: DynamicMatcher
 
     def __init__(self, watched: Watched, function: PatternProcessFunction, key: KeySpec) -> None:
-        key_function(key)
-        self.key, self.watched, self.function = key, watched, function
-
-    def set_error_policy(self, policy: ErrorPolicy) -> None:
-        """Sets what happens to matches whose function raises."""
-        self.error_policy = policy
+        super().__init__(watched.intake, function, key)
+        self.watched = watched
 
     def drawing(self) -> str | None:
         parts = [
@@ -113,41 +87,24 @@ class DynamicPatternOperator(DropsLateRecords, EndsKeys, TwoInputOperator):
     # -- life --------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        for function in (self.key.selector, self.function):
-            open_function(function, self.context)
-        self._select = key_function(self.key)
-        self._watermark = MIN_TIMESTAMP
-        self._calls = DynamicMatchCalls(self.function, self.error_policy, self.context)
-        self._wake_up = WakeUp(self.context.timers, self._on_processing_time)
+        super().open()
+        calls = DynamicMatchCalls(self.function, self.error_policy, self.context)
+        self._calls, self._call = calls, calls.call_for
         most = read(self.context.configuration, MAX_PARTIAL_MATCHES)
-        self._matcher = DynamicMatcher(
-            self.context.timers.now_ms, self._calls.handles_timeouts, most
-        )
+        self._matcher = DynamicMatcher(self.context.timers.now_ms, calls.handles_timeouts, most)
         self._known = KnownPatterns(self._matcher, self.context)
         self._is_open = True
         self._matcher.restore(self.backend.engine_values(RUNS))
         self.backend.layer_engine_values(RUNS, self._rebind, RunsOfKey.copy)
         self._known.end_finished()
         self._report(self.watched.initial)
-        self._pending = PendingEvents(self.watched.compare)
-        self._pending.restore(self.backend.register_region(PENDING, self._freeze_pending))
-        self._arm()
+        self.begin(PendingEvents(self.intake.compare))
 
     def _rebind(self, runs: MutableMapping[Any, RunsOfKey]) -> None:
         self._matcher.runs = runs
 
-    def _freeze_pending(self) -> FrozenRegion:
-        return self._pending.by_key(self._keys_of)
-
-    def close(self) -> None:
-        try:
-            if self._is_open:
-                self._wake_up.cancel()
-                self._known.close()
-                close_function(self.function)
-        finally:
-            super().close()
-            close_function(self.key.selector)
+    def close_matching(self) -> None:
+        self._known.close()
 
     def measures(self, now_ms: int) -> dict[str, float]:
         if not self._is_open:
@@ -156,9 +113,6 @@ class DynamicPatternOperator(DropsLateRecords, EndsKeys, TwoInputOperator):
             **super().measures(now_ms),
             "numPatterns": len(self._matcher.patterns),
             "numPatternsRefused": self._known.refused,
-            "numPartialMatches": self._matcher.partial_matches,
-            "maxPartialMatchesOfKey": self._matcher.most_of_a_key,
-            "patternMatchedTimes": self._calls.matches,
         }
 
     # -- patterns ----------------------------------------------------------------------------------
@@ -182,88 +136,4 @@ class DynamicPatternOperator(DropsLateRecords, EndsKeys, TwoInputOperator):
     # -- events ------------------------------------------------------------------------------------
 
     def process_batch1(self, batch: Batch) -> Work:
-        batch = rows(batch)
-        if self.watched.event_time:
-            self._wait(batch)
-            self.backend.after_records(len(batch))
-            return
-        now = self.context.timers.now_ms()
-        arrived = PendingEvents(self.watched.compare)
-        arrived.add([now] * len(batch), batch.values)
-        yield from self._emit(self._found(arrived, now))
-        self._end_batch(len(batch))
-
-    def _wait(self, batch: RowBatch) -> None:
-        """Takes the events that are in time into the buffer."""
-        stamps = batch.timestamps
-        if stamps is None:
-            raise ProgramError(
-                f"operator {self.context.name!r}: patterns in event time need records with "
-                "timestamps, and these have none: call assign_timestamps_and_watermarks(...) "
-                "before, or in_processing_time()"
-            )
-        watermark = self._watermark
-        if min(stamps) > watermark:
-            self._pending.add(stamps, batch.values)
-            return
-        late = self._pending.add_in_time(stamps, batch.values, watermark)
-        if self.watched.late_tag is None:
-            self.drop_late(len(late))
-        else:
-            self.output.emit_side(self.watched.late_tag, late)
-
-    def process_watermark(self, watermark: Watermark) -> Work:
-        if self.watched.event_time:
-            self._watermark = watermark.timestamp
-            yield from self._emit(self._found(self._pending, watermark.timestamp))
-            self.backend.after_records(0)
-        super().process_watermark(watermark)
-
-    def end_key(self) -> Work:
-        yield from self._emit(self._found(self._pending, MAX_TIMESTAMP))
-        self._matcher.forget_all()
-
-    def _on_processing_time(self, now: int) -> None:
-        self.do(self._time_out(now))
-
-    def _time_out(self, now: int) -> Work:
-        yield from self._emit(self._guarded(self._matcher.advance(now)))
-        self._end_batch(0)
-
-    def _end_batch(self, records: int) -> None:
-        self.backend.after_records(records)
-        self._arm()
-
-    def _arm(self) -> None:
-        if not self.watched.event_time:
-            self._wake_up.at(self._matcher.calendar.next_time())
-
-    # -- matches -----------------------------------------------------------------------------------
-
-    def _keys_of(self, events: list[Any]) -> list[Any]:
-        return keys_of_events(self._select, events, self.context)
-
-    def _found(self, events: PendingEvents, now: int) -> Iterator[FoundByPattern]:
-        times, values = events.until(now)
-        if values:
-            keys = self._keys_of(values)
-            yield from self._guarded(self._matcher.take(keys, times, values))
-        yield from self._guarded(self._matcher.advance(now))
-
-    def _guarded(self, found: Iterator[FoundByPattern]) -> Iterator[FoundByPattern]:
-        """Names the event at which a condition raised."""
-        try:
-            yield from found
-        except FlinkpyError:
-            raise
-        except BaseException as error:
-            version, event = self._matcher.at_fault()
-            found_at = user_code_error(error, self.context, *([] if event is None else [event]))
-            if version is not None and isinstance(found_at, UserCodeError):
-                found_at.cause += f" (in version {version.number} of the pattern {version.id!r})"
-            raise found_at from error
-
-    def _emit(self, found: Iterator[FoundByPattern]) -> Work:
-        stamps = repeat(None) if self.watched.event_time else None
-        calls = self._calls
-        return emit_results(calls.call_for, found, stamps, calls.context, self, endless=True)
+        return self.take_rows(rows(batch))

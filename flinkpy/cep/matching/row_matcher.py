@@ -4,6 +4,7 @@ state backend; a key without runs has no entry."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from operator import is_
 from typing import Any
@@ -36,6 +37,16 @@ MANY = 10_000  # partial matches of a key, from which on there is a warning
 
 class TooManyPartialMatchesError(ProgramError):
     """A key has more partial matches than the program allows."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A condition's error, as it raised it; the event at which it did, if that is known; and what a
+    message says of the pattern that has the condition."""
+
+    error: BaseException
+    event: Any = None
+    of_pattern: str = ""
 
 
 class RowMatcher:
@@ -141,22 +152,22 @@ class RowMatcher:
         for key in list(self.runs):
             self.put(key, self.runs[key], NO_RUNS, 0)
 
-    def at_fault(self, error: BaseException) -> tuple[BaseException, Any]:
-        """The error as the program's condition raised it, and the event."""
+    def at_fault(self, error: BaseException) -> Fault:
+        """Where an exception was raised."""
         loop = self._loop
         failure = None
         if loop is not None and loop.take is not None:
             failure = failure_in(loop.take, error.__traceback__)
         if failure is None or loop is None:
-            return error, self._event
+            return Fault(error, self._event)
         event = failure.variables.get("event")
         context = self.interpreter.context
         context.cell = failure.variables.get("cell")
         for function, takes_context in loop.inlined.items():
             again = raised_by(function, [event, context] if takes_context else [event], error)
             if again is not error:
-                return again, event
-        return error, event
+                return Fault(again, event)
+        return Fault(error, event)
 
     def close(self) -> None:
         """Forgets the source of the generated loop."""

@@ -100,6 +100,7 @@ class DynamicPatternStream(Generic[S]):
             UpdatesOperator,
             Watched,
         )
+        from flinkpy.cep.matching_operator import Intake
         from flinkpy.cep.pattern_operator import single_key
 
         events, updates = self._stream.recorded, self._updates.recorded
@@ -112,10 +113,12 @@ class DynamicPatternStream(Generic[S]):
             )
         watched = Watched(
             self._initial,
-            self._comparator,
-            None if self._late is None else self._late.tag_id,
+            Intake(
+                self._comparator,
+                None if self._late is None else self._late.tag_id,
+                self._event_time,
+            ),
             None if self._refused is None else self._refused.tag_id,
-            self._event_time,
         )
         with located():
             operator = DynamicPatternOperator(

@@ -95,6 +95,7 @@ class PatternStream(Generic[S]):
     def _matched(
         self, function: PatternProcessFunction, output_type: TypeInformation | None, call: str
     ) -> S:
+        from flinkpy.cep.matching_operator import Intake
         from flinkpy.cep.pattern_operator import Matched
 
         recorded = self._stream.recorded
@@ -104,12 +105,8 @@ class PatternStream(Generic[S]):
                 f"{call}: a pattern in event time needs records with timestamps, and these have "
                 "none: call assign_timestamps_and_watermarks(...) before, or in_processing_time()"
             )
-        matched = Matched(
-            self._pattern,
-            self._comparator,
-            None if self._late is None else self._late.tag_id,
-            self._event_time,
-        )
+        late = None if self._late is None else self._late.tag_id
+        matched = Matched(self._pattern, Intake(self._comparator, late, self._event_time))
         given, operator = _operator(recorded, matched, function)
         operator.declared_type = output_type
         result = given.apply("Pattern", operator, output_type, recorded.key)
@@ -126,8 +123,9 @@ def _operator(
     comparator compares rows."""
     from flinkpy.cep.pattern_operator import PatternOperator
 
-    in_columns = recorded.key is None or recorded.key.columns is not None
-    if not isinstance(recorded, ColumnStream) or matched.compare is not None or not in_columns:
+    by_columns = recorded.key is None or recorded.key.columns is not None
+    in_columns = by_columns and matched.intake.compare is None
+    if not isinstance(recorded, ColumnStream) or not in_columns:
         with located():
             return recorded.as_rows(), PatternOperator(matched, function, recorded.key)
     from flinkpy.cep.column_pattern_operator import ColumnPatternOperator
