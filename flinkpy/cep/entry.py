@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
 
-from flinkpy.cep.automaton.drawing import drawn
-from flinkpy.cep.automaton.pattern_compiler import compiled
+from flinkpy.cep.automaton.pattern_picture import picture_of
 from flinkpy.cep.dynamic.pattern_updates import PatternUpdate
-from flinkpy.cep.pattern import Pattern
+from flinkpy.cep.pattern import Pattern, Picture
 from flinkpy.cep.pattern_json import pattern_from_json, pattern_to_json
+
+Pattern.picture_of = staticmethod(picture_of)
 
 P = TypeVar("P", covariant=True)
 S = TypeVar("S", contravariant=True)
@@ -65,8 +66,8 @@ class CEP:
         return pattern_from_json(text)
 
     @staticmethod
-    def draw(pattern: Pattern) -> str:
-        """The automaton that the pattern is compiled to, as text: a line for each transition.
+    def draw(pattern: Pattern) -> Picture:
+        """``pattern.draw()``: the automaton that the pattern is compiled to.
 
         >>> print(CEP.draw(Pattern.begin("a").next("b")))
         a  (start)
@@ -74,4 +75,4 @@ class CEP:
         b
           take     -> match
         """
-        return drawn(compiled(pattern))
+        return pattern.draw()

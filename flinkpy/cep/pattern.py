@@ -4,10 +4,10 @@ another pattern. What Flink refuses is refused here, with the program's line."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from flinkpy.cep.event_conditions import (
     ALWAYS,
@@ -95,6 +95,15 @@ _OPTIONAL_BEFORE_NOT = (
 )
 
 
+class Picture(Protocol):
+    """What is drawn: ``str`` gives it as text, and a notebook shows the picture."""
+
+    def svg(self) -> str:
+        """The picture, for a file."""
+
+    def _repr_svg_(self) -> str: ...
+
+
 class Pattern:
     """A sequence of events to look for.
 
@@ -107,6 +116,10 @@ class Pattern:
     """
 
     __slots__ = ("skip", "steps")
+
+    # Makes the picture of the automaton. ``flinkpy.cep`` sets it: a pattern is a value that knows
+    # nothing of what it is compiled to.
+    picture_of: ClassVar[Callable[[Pattern], Picture]]
 
     def __init__(self, steps: tuple[Step, ...], skip: AfterMatchSkipStrategy) -> None:
         self.steps, self.skip = steps, skip
@@ -249,6 +262,18 @@ class Pattern:
     def with_skip(self, skip: AfterMatchSkipStrategy) -> Pattern:
         """The same steps with another skip strategy."""
         return Pattern(self.steps, skip)
+
+    def draw(self) -> Picture:
+        """The automaton that the pattern is compiled to: as text, a line for each transition, and
+        as a picture in a notebook.
+
+        >>> print(Pattern.begin("a").next("b").draw())
+        a  (start)
+          take     -> b
+        b
+          take     -> match
+        """
+        return Pattern.picture_of(self)
 
     def __repr__(self) -> str:
         return " ".join(_shown(step, at) for at, step in enumerate(self.steps))

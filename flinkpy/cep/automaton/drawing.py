@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flinkpy.cep.automaton.pattern_states import Action, Automaton, State, StateKind
+from flinkpy.cep.automaton.pattern_states import Action, Automaton, State, StateKind, Transition
 from flinkpy.cep.event_conditions import ALWAYS, Always, Both, Condition, Either, Not, OfEvent
 from flinkpy.core.codegen.inlining import inlined
 
@@ -22,7 +22,7 @@ def drawn(automaton: Automaton) -> str:
       take     -> match
     """
     lines = []
-    for state in _in_order(automaton.start):
+    for state in states_in_order(automaton.start):
         bound = automaton.within_previous_ms.get(state.name)
         notes = [
             note
@@ -34,11 +34,10 @@ def drawn(automaton: Automaton) -> str:
             if holds
         ]
         lines.append("  ".join([state.name, *notes]))
-        for edge in state.transitions:
+        for edge in edges_of(state):
             always = isinstance(edge.condition, Always)
             condition = "" if always else f"if {shown(edge.condition)} "
-            if edge.condition != Not(ALWAYS):
-                lines.append(f"  {edge.action.value:<8} {condition}-> {_name(edge.target)}")
+            lines.append(f"  {edge.action.value:<8} {condition}-> {name_of(edge.target)}")
     if automaton.within_ms:
         lines.append(f"from the first event to the last: less than {automaton.within_ms} ms")
     if automaton.skip.skips:
@@ -61,11 +60,17 @@ def shown(condition: Condition) -> str:
     return repr(condition)
 
 
-def _name(state: State) -> str:
+def name_of(state: State) -> str:
+    """What a state is called in a drawing."""
     return {StateKind.FINAL: "match", StateKind.STOP: "no match"}.get(state.kind, state.name)
 
 
-def _in_order(start: State) -> Iterator[State]:
+def edges_of(state: State) -> Iterator[Transition]:
+    """The transitions that may ever be gone."""
+    return (edge for edge in state.transitions if edge.condition != Not(ALWAYS))
+
+
+def states_in_order(start: State) -> Iterator[State]:
     """The states that are reached, the nearest first; not those in which matching ends."""
     states = [start]
     for state in states:

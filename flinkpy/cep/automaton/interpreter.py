@@ -132,7 +132,11 @@ class Interpreter:
         if not complete:
             return (Runs(runs) if runs else NO_RUNS), []
         runs, waiting, cells = self._completion.after(runs, complete)
-        return Runs([*runs, *waiting]), [Found(match_of(cell), time) for cell in cells]
+        return Runs([*runs, *waiting]), [self.complete(cell, time) for cell in cells]
+
+    def complete(self, last: Cell, time: int) -> Found:
+        """A match that is complete, by its last cell."""
+        return Found(match_of(last), time)
 
     def _time_out(self, runs: Runs, due: int) -> tuple[Runs, list[Found]]:
         kept: list[Run] = []
