@@ -20,6 +20,7 @@ from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.core.errors import ProgramError
 from flinkpy.table.expressions import col
 from flinkpy.testing import PatternHarness
+from tests.cep import user_patterns
 from tests.cep.pattern_texts import events_of, found_by, pattern_of
 
 TABLE = Path(__file__).with_name("cases.tsv")
@@ -38,6 +39,23 @@ def test_every_pattern_of_the_table_finds_what_the_table_says() -> None:
         if found != wanted:
             wrong.append(f"{pattern} | {skip} | {events}\n  wanted {wanted}\n  found  {found}")
     assert wrong == [], "\n".join(wrong)
+
+
+def test_what_a_user_of_flinks_cep_writes_finds_what_the_page_says() -> None:
+    assert len(user_patterns.CASES) == 100
+    wrong = []
+    for pattern, events, wanted in user_patterns.CASES:
+        found = "|".join(map(in_short, found_by(pattern, events_of(events))))
+        if sorted(found.split("|")) != sorted(wanted.split("|")):
+            wrong.append(f"{pattern} | {events}\n  wanted {wanted}\n  found  {found}")
+    assert wrong == [], "\n".join(wrong)
+
+
+def in_short(found: str) -> str:
+    """``+a=A1,A2;b=B1`` as ``A1 A2 B1``, and what timed out as ``-A1@6``."""
+    match, at, time = found[1:].partition("@")
+    events = " ".join(part.partition("=")[2].replace(",", " ") for part in match.split(";"))
+    return events if found[0] == "+" else f"-{events}{at}{time}"
 
 
 REFUSED = {
