@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flinkpy.common.logical_types.logical_type import BigIntType, LogicalType
 from flinkpy.core.errors import ProgramError
-from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator, partial_schema
+from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator, partial_schema
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
 from tests.relational.operator_runs import BATCH_SIZES, as_rows, asked_of_duckdb, parts_by_key, run

@@ -16,11 +16,11 @@ from flinkpy.common.logical_types.logical_type import ArrayType, BigIntType, Row
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.column_operators import ColumnOperator
-from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
 from flinkpy.relational.groups.changing_groups import GroupAggregateOperator
 from flinkpy.relational.groups.distinct_buckets import DistinctBucketsOperator
 from flinkpy.relational.groups.groups_in_phases import GlobalGroupsOperator, LocalGroupsOperator
+from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.in_time.first_rows import FirstRowsOperator
 from flinkpy.relational.in_time.over_in_time import OverInTimeOperator
 from flinkpy.relational.in_time.temporal_sort import TemporalSortOperator

@@ -15,7 +15,7 @@ from flinkpy.common.logical_types.logical_type import BigIntType, DayTimeInterva
 from flinkpy.core.elements import ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import StreamOperator
-from flinkpy.relational.aggregates.hash_aggregate import HashAggregateOperator
+from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.partial_aggregates import PartialAggregatesOperator

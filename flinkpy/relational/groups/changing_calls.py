@@ -14,7 +14,6 @@ import pyarrow as pa
 from flinkpy.relational.aggregates.accumulator_port import AggregateSite, ChangingAccumulator
 from flinkpy.relational.aggregates.group_counts import Sum
 from flinkpy.relational.aggregates.group_functions import COUNTS_DISTINCT, accumulator_of
-from flinkpy.relational.aggregates.hash_aggregate import columns_of, plain_type, sites_of
 from flinkpy.relational.groups.best_values import BestValue, CountedExtreme
 from flinkpy.relational.groups.listed_parts import list_type, net_values, unlisted
 from flinkpy.relational.groups.listed_values import ListedValues
@@ -25,6 +24,7 @@ from flinkpy.relational.groups.value_counts import (
     ValueCounts,
     added_by,
 )
+from flinkpy.relational.hash_groups.hash_aggregate import columns_of, plain_type, sites_of
 from flinkpy.relational.relational_operator import plain
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 
