@@ -60,6 +60,7 @@ _PYTHON = (  # of each process, where Flink has Status.JVM
 
 ENTRIES = "numKeyValueStateEntries"
 STATE_BYTES = "stateBytes"
+SPILLED_BYTES = "spilledBytes"
 _KINDS = {
     "UpdateBefore": "those before an update (-U)",
     "UpdateAfter": "those after an update (+U)",
@@ -388,6 +389,14 @@ DEFINITIONS: tuple[Definition, ...] = (
             (
                 "Of joins, groups, top-n and sinks of tables in STREAMING: bytes of the rows that "
                 "they keep, in memory and in mapped files, and of what finds them."
+            ),
+        ),
+        (
+            SPILLED_BYTES,
+            _G,
+            (
+                "Of operators in BATCH: bytes that did not fit into their memory, and were "
+                "written to files under io.tmp.dirs in this attempt."
             ),
         ),
         *((name, _G, f"Of keyed state in RocksDB: {meaning}") for name, meaning in ROCKSDB.items()),

@@ -46,6 +46,16 @@ class GroupNumbers:
         self._are_few = distinct.count * _FEW <= max(data.num_rows, 256)
         return self._numbered(keys.take(pa.array(distinct.firsts))).take(distinct.codes)
 
+    def find(self, data: pa.RecordBatch) -> Any:
+        """The number of each row's group; -1 where there is none yet."""
+        if not self._keys:
+            return np.zeros(data.num_rows, np.int64)
+        keys = key_batch([data.column(at) for at in self._keys])
+        if not self._are_few:
+            return self._index.find(keys)
+        distinct = encoded(keys.columns)
+        return self._index.find(keys.take(pa.array(distinct.firsts))).take(distinct.codes)
+
     def _numbered(self, keys: pa.RecordBatch) -> Any:
         numbered = self._index.numbers(keys)
         if len(numbered.fresh):

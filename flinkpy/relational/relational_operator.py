@@ -4,6 +4,7 @@ pieces of bounded size, however many there are."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +12,11 @@ import pyarrow as pa
 from flinkpy.columns.sql.calc_compiler import CompiledCalc
 from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ColumnBatch, Watermark
+from flinkpy.core.options.memory_sizes import MemoryKind
+from flinkpy.metrics.definitions import SPILLED_BYTES
 from flinkpy.operators.base import BatchForm, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.columnar.column_operators import ColumnOperator, columns, explained
+from flinkpy.operators.spilling.operator_memory import OperatorMemory
 
 ROWS_AT_ONCE = 1 << 15  # of a batch of results
 
@@ -106,8 +110,24 @@ class GivesAtEnd(StreamOperator):
     ended. Its last watermark goes out behind them, as in ``flinkpy.operators.batch``."""
 
     batch_form = BatchForm.AS_IN_STREAM
+    memory_weights = MappingProxyType({MemoryKind.OPERATOR: 1})
     _rest: Iterator[ColumnBatch] | None = None
     _end_of_time: Watermark | None = None
+    _memory: OperatorMemory
+
+    def open(self) -> None:
+        super().open()
+        self._memory = OperatorMemory.of(self.context)
+
+    def close(self) -> None:
+        if hasattr(self, "_memory"):
+            self._memory.close()
+        super().close()
+
+    def measures(self, now_ms: int) -> dict[str, float]:
+        found = super().measures(now_ms)
+        spilled = self._memory.spilled
+        return {**found, SPILLED_BYTES: spilled} if spilled else found
 
     def last_batches(self) -> Iterator[ColumnBatch]:
         """The results that are left; each step does a bounded part of the work if it can."""

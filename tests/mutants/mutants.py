@@ -55,6 +55,8 @@ DRAWN_QUERIES = (
 PATTERNS = "tests/cep/test_pattern_streams.py"
 TIMES_OUT = "test_what_times_out_is_given_when_its_time_comes_also_for_keys_that_never_come_again"
 DYNAMIC = "tests/cep/test_dynamic_patterns.py"
+SPILLING = "tests/operators/test_spilling.py::"
+GROUPS_SPILL = "tests/relational/test_hash_aggregate.py::"
 PROGRAMS = ("tests/simulation/test_programs.py",)
 GROUP_CHANGELOGS = (
     "tests/relational/test_group_changelogs.py::test_the_changelog_is_that_of_flink",
@@ -1029,6 +1031,54 @@ MUTANTS = (
         "deleted = kept.take(goes) if len(goes)",
         "deleted = data.take(pa.array(last[had & ~stands])) if len(goes)",
         ("tests/relational/test_last_rows.py::test_upserts_become_all_changes",),
+    ),
+    Mutant(
+        "rows of one key are spilled to one partition",
+        "flinkpy/operators/spilling/key_partitions.py",
+        "    hashes = words_of_rows([data.column(at) for at in keys]).hashes().view(np.uint64)",
+        "    hashes = np.arange(data.num_rows, dtype=np.uint64) << np.uint64(56)",
+        (SPILLING + "test_each_portion_has_all_rows_of_its_keys_in_their_order",),
+    ),
+    Mutant(
+        "what comes late for a partition that was spilled goes to its file",
+        "flinkpy/operators/spilling/key_partitions.py",
+        "                if found is not None:\n                    found.append(part)",
+        "                if found is not None and False:\n                    found.append(part)",
+        (SPILLING + "test_each_portion_has_all_rows_of_its_keys_in_their_order",),
+    ),
+    Mutant(
+        "a level of spilling takes bits of the hash that no level before it took",
+        "flinkpy/operators/spilling/key_partitions.py",
+        "np.uint64(64 - _BITS * (level + 1))",
+        "np.uint64(64 - _BITS * (level // 2 + 1))",
+        (
+            SPILLING
+            + "test_keys_are_spread_by_each_level_anew_and_equal_ones_of_any_type_are_together",
+        ),
+    ),
+    Mutant(
+        "a row of a group that is in memory is accumulated there, however full it is",
+        "flinkpy/relational/hash_groups/spilling_groups.py",
+        "            self._table.take_of(data, groups)",
+        "            others.add(with_schema(data, self._plan.taken_schema))",
+        (
+            GROUPS_SPILL
+            + "test_rows_of_groups_that_are_in_memory_are_accumulated_there_and_others_wait_on_disk",
+        ),
+    ),
+    Mutant(
+        "rows of an outer join that meet a spilled side block by block go out alone once",
+        "flinkpy/relational/joins/spilling_join.py",
+        "            yield from self._here.meet(data, of_data)",
+        "            yield from self._here.probe(data)",
+        ("tests/relational/test_hash_join.py::test_without_keys_every_row_meets_every_row",),
+    ),
+    Mutant(
+        "rows that pass by a join meet those of their partition that are in files",
+        "flinkpy/relational/joins/spilling_join.py",
+        "                self._passing.add(data.filter(pa.array(~is_here)))",
+        "                yield from self._here.probe(data.filter(pa.array(~is_here)))",
+        ("tests/relational/test_hash_join.py::test_joins_give_what_duckdb_says",),
     ),
     Mutant(
         "changes of one subtask are written by one",

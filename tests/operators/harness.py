@@ -30,7 +30,7 @@ from flinkpy.graph.partitioning import FORWARD
 from flinkpy.network.port import Traffic
 from flinkpy.operators.base import StreamOperator, Work, run_to_end
 from flinkpy.operators.chain.operator_chain import OperatorChain
-from flinkpy.operators.context import OperatorContext, TaskInfo
+from flinkpy.operators.context import OperatorContext, OwnMemory, TaskInfo
 
 ATTEMPT = ExecutionAttemptId(JobId("job"), JobVertexId("vertex"), 0, 0)
 # seconds: a delay added to now and the same time reached in steps differ in the last digit
@@ -178,7 +178,9 @@ class ChainHarness:
         open_it: bool = True,
         batch_records: int = 4,
         configuration: dict[str, Any] | None = None,
+        memory: int | None = None,
     ) -> None:
+        self.memory = OwnMemory(1 << 60 if memory is None else memory)
         self._configuration = configuration or {"user.word": "hello"}
         self.writers = [RecordingWriter() for _ in range(writers)]
         self.timers = ManualTimers()
@@ -207,6 +209,7 @@ class ChainHarness:
             accumulators=self.accumulators,
             object_reuse=self.object_reuse,
             batch_records=self.batch_records,
+            memory=self.memory,
         )
 
     def push(

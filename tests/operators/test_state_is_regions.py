@@ -99,8 +99,8 @@ KEPT: dict[str, dict[str, str]] = {
     "DropsLateRecords": {"late_records_dropped": COUNT},
     "FilterColumnsOperator": {"_evaluate": FROM_INPUT},
     "GroupAggregateOperator": {"_calls": REGION},
-    "HashAggregateOperator": dict.fromkeys(("_calls", "_groups", "_rows", "_waiting"), BATCH),
-    "HashJoinOperator": dict.fromkeys(("_joined", "_waiting"), BATCH),
+    "HashAggregateOperator": {"_groups": BATCH},
+    "HashJoinOperator": dict.fromkeys(("_is_sealed", "_joined", "_waiting"), BATCH),
     "HoldsWindows": {"_held": REGION},
     "IntervalJoinOperator": {
         "_buffers": REGION,

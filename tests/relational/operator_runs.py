@@ -18,6 +18,8 @@ from flinkpy.relational.relational_operator import ROWS_AT_ONCE
 from tests.operators.harness import ChainHarness, linear
 
 BATCH_SIZES = (1, 7, 1 << 30)
+MEMORY = (None, 0, 700, 10_000)
+"""Bytes for an operator of BATCH: any number, none, too few, and some."""
 
 
 def batches(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
@@ -34,11 +36,14 @@ def run(
     right_first: bool = False,
     schema: pa.Schema | None = None,
     time: int | None = None,
+    memory: int | None = None,
 ) -> pa.Table:
     """What the operator gives for these inputs, of which each is read to its end before the
     next. ``schema``: of the results, if the operator itself has none. ``time``: the rows are in
-    the order of this column, and before each batch a watermark says that those before have come."""
-    harness = ChainHarness(linear(pickle.loads(pickle.dumps(operator)), inputs=len(inputs)))
+    the order of this column, and before each batch a watermark says that those before have come. ``memory``: of the operator."""
+    harness = ChainHarness(
+        linear(pickle.loads(pickle.dumps(operator)), inputs=len(inputs)), memory=memory
+    )
     order = list(enumerate(inputs))
     for number, table in reversed(order) if right_first else order:
         for batch in batches(table, size):
@@ -54,6 +59,7 @@ def run(
     while not harness.chain.finish():
         assert harness.chain.has_rest
     assert harness.chain.close() == []
+    assert not any(harness.memory.reserved.values())
     elements = harness.writers[0].elements
     assert elements[-1] == Watermark(MAX_TIMESTAMP)
     given = [each.data for each in elements if isinstance(each, ColumnBatch)]

@@ -18,8 +18,9 @@ from flinkpy.columns.sql.sql_meanings.bitmaps.roaring_format import (
 )
 from flinkpy.common.logical_types.logical_type import BigIntType
 from flinkpy.core.errors import JobExecutionError
+from flinkpy.relational.aggregates.calls_of_groups import partial_schema
 from flinkpy.relational.group_numbers import GroupNumbers
-from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator, partial_schema
+from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 from flinkpy.table import EnvironmentSettings, TableEnvironment

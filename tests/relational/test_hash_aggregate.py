@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 
 from flinkpy.common.logical_types.logical_type import BigIntType, LogicalType
 from flinkpy.core.errors import ProgramError
-from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator, partial_schema
+from flinkpy.relational.aggregates.calls_of_groups import partial_schema
+from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
-from tests.relational.operator_runs import BATCH_SIZES, as_rows, asked_of_duckdb, parts_by_key, run
+from tests.relational.operator_runs import (
+    BATCH_SIZES,
+    MEMORY,
+    as_rows,
+    asked_of_duckdb,
+    parts_by_key,
+    run,
+)
 
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
@@ -87,17 +95,19 @@ def by_duckdb(table: pa.Table, keys: tuple[int, ...]) -> list[Any]:
 
 
 @pytest.mark.parametrize("keys", [(), (0,), (1, 0), (3,), (4, 5)])
-@given(ROWS, st.sampled_from(BATCH_SIZES), st.sampled_from([1, 3]))
+@given(ROWS, st.sampled_from(BATCH_SIZES), st.sampled_from([1, 3]), st.sampled_from(MEMORY))
 @settings(max_examples=6)
 def test_groups_have_the_aggregates_that_duckdb_says(
-    keys: tuple[int, ...], rows: list[Any], size: int, parallelism: int
+    keys: tuple[int, ...], rows: list[Any], size: int, parallelism: int, memory: int | None
 ) -> None:
     table = table_of(rows)
     calls = [call for call, _, _ in CALLS]
     schema = schema_of(keys, [kind for _, kind, _ in CALLS])
     operator = HashAggregateOperator(keys, calls, Phase.WHOLE, SCHEMA, schema)
     parts = parts_by_key(table, keys, parallelism) if keys else [table]
-    found = [row for part in parts for row in as_rows(run(operator, part, size=size))]
+    found = [
+        row for part in parts for row in as_rows(run(operator, part, size=size, memory=memory))
+    ]
     assert sorted(found, key=repr) == by_duckdb(table, keys)
 
 
@@ -105,9 +115,11 @@ IN_PARTS = [each for each in CALLS if not each[0].distinct]
 
 
 @pytest.mark.parametrize("keys", [(), (1, 0)])
-@given(ROWS, st.sampled_from(BATCH_SIZES))
+@given(ROWS, st.sampled_from(BATCH_SIZES), st.sampled_from(MEMORY))
 @settings(max_examples=8)
-def test_two_phases_give_what_one_gives(keys: tuple[int, ...], rows: list[Any], size: int) -> None:
+def test_two_phases_give_what_one_gives(
+    keys: tuple[int, ...], rows: list[Any], size: int, memory: int | None
+) -> None:
     table = table_of(rows)
     calls = [call for call, _, _ in IN_PARTS]
     schema = schema_of(keys, [kind for _, kind, _ in IN_PARTS])
@@ -115,9 +127,26 @@ def test_two_phases_give_what_one_gives(keys: tuple[int, ...], rows: list[Any], 
     assert parts is not None
     local = HashAggregateOperator(keys, calls, Phase.LOCAL, SCHEMA, parts)
     merging = HashAggregateOperator(keys, calls, Phase.GLOBAL, SCHEMA, schema)
-    senders = [run(local, table.slice(at, 9), size=size) for at in range(0, len(rows) + 1, 9)]
+    senders = [
+        run(local, table.slice(at, 9), size=size, memory=memory)
+        for at in range(0, len(rows) + 1, 9)
+    ]
     whole = run(HashAggregateOperator(keys, calls, Phase.WHOLE, SCHEMA, schema), table, size=size)
-    assert as_rows(run(merging, pa.concat_tables(senders), size=size)) == as_rows(whole)
+    merged = run(merging, pa.concat_tables(senders), size=size, memory=memory)
+    assert as_rows(merged) == as_rows(whole)
+
+
+@pytest.mark.parametrize("memory", [0, 700, 3000])
+def test_rows_of_groups_that_are_in_memory_are_accumulated_there_and_others_wait_on_disk(
+    memory: int,
+) -> None:
+    keys = [1, 2, 1, 3, None, 1, 3, 2, None] * 3
+    table = pa.table({"k": pa.array(keys, pa.int64()), "i": pa.array(range(27), pa.int32())})
+    calls = [AggregateCall("SUM", (1,), ANY), AggregateCall("FIRST_VALUE", (1,), ANY)]
+    schema = pa.schema([("k", pa.int64()), ("s", pa.int32()), ("f", pa.int32())])
+    operator = HashAggregateOperator((0,), calls, Phase.WHOLE, table.schema, schema)
+    found = run(operator, table, size=2, memory=memory)
+    assert as_rows(found) == as_rows(run(operator, table, size=2))
 
 
 def one(call: AggregateCall, result: pa.DataType, column: pa.Array, *more: pa.Array) -> Any:

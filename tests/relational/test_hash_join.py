@@ -14,7 +14,14 @@ from flinkpy.common.logical_types.logical_type import BigIntType, BooleanType
 from flinkpy.relational.joins.hash_join import HashJoinOperator
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.sql.rex.relational_terms import JoinKind
-from tests.relational.operator_runs import BATCH_SIZES, as_rows, asked_of_duckdb, parts_by_key, run
+from tests.relational.operator_runs import (
+    BATCH_SIZES,
+    MEMORY,
+    as_rows,
+    asked_of_duckdb,
+    parts_by_key,
+    run,
+)
 
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
@@ -63,6 +70,7 @@ def by_duckdb(left: pa.Table, right: pa.Table, kind: JoinKind, on: str) -> list[
     st.booleans(),
     st.sampled_from(BATCH_SIZES),
     st.sampled_from([1, 3]),
+    st.sampled_from(MEMORY),
 )
 @settings(max_examples=12)
 def test_joins_give_what_duckdb_says(
@@ -76,6 +84,7 @@ def test_joins_give_what_duckdb_says(
     in_order: bool,
     size: int,
     parallelism: int,
+    memory: int | None,
 ) -> None:
     left, right = table_of(left_rows, LEFT), table_of(right_rows, RIGHT)
     spec = JoinSpec(
@@ -90,7 +99,9 @@ def test_joins_give_what_duckdb_says(
     operator = HashJoinOperator(spec, LEFT, RIGHT, schema)
     sides = zip(parts_by_key(left, keys, parallelism), parts_by_key(right, keys, parallelism))
     right_first = in_order != builds_left
-    found = [run(operator, *each, size=size, right_first=right_first) for each in sides]
+    found = [
+        run(operator, *each, size=size, right_first=right_first, memory=memory) for each in sides
+    ]
     equals = "is not distinct from" if null_safe else "="
     on = [f"l.{LEFT.names[at]} {equals} r.{RIGHT.names[at]}" for at in keys]
     on += ["l.n < r.m"] if has_condition else []
@@ -98,27 +109,33 @@ def test_joins_give_what_duckdb_says(
 
 
 @pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI])
-@given(ROWS, ROWS, st.booleans())
+@given(ROWS, ROWS, st.booleans(), st.sampled_from(MEMORY))
 @settings(max_examples=6)
 def test_without_keys_every_row_meets_every_row(
-    kind: JoinKind, left_rows: list[Any], right_rows: list[Any], builds_left: bool
+    kind: JoinKind,
+    left_rows: list[Any],
+    right_rows: list[Any],
+    builds_left: bool,
+    memory: int | None,
 ) -> None:
     left, right = table_of(left_rows, LEFT), table_of(right_rows, RIGHT)
     spec = JoinSpec(kind, (), (), condition=left_less_than_right(), builds_left=builds_left)
     schema = LEFT if kind in ONE_SIDE else pa.schema([*LEFT, *RIGHT])
-    found = run(HashJoinOperator(spec, LEFT, RIGHT, schema), left, right, right_first=True)
+    operator = HashJoinOperator(spec, LEFT, RIGHT, schema)
+    found = run(operator, left, right, right_first=not builds_left, memory=memory)
     assert as_rows(found) == by_duckdb(left, right, kind, "l.n < r.m")
 
 
-@given(ROWS, ROWS, st.booleans())
+@given(ROWS, ROWS, st.booleans(), st.sampled_from(MEMORY))
 @settings(max_examples=15)
 def test_not_in_is_unknown_where_a_null_is(
-    left_rows: list[Any], right_rows: list[Any], has_condition: bool
+    left_rows: list[Any], right_rows: list[Any], has_condition: bool, memory: int | None
 ) -> None:
     left, right = table_of(left_rows, LEFT), table_of(right_rows, RIGHT)
     condition = left_less_than_right() if has_condition else None
     spec = JoinSpec(JoinKind.ANTI, (0,), (0,), condition=condition, null_aware=True)
-    found = run(HashJoinOperator(spec, LEFT, RIGHT, LEFT), left, right, right_first=True)
+    operator = HashJoinOperator(spec, LEFT, RIGHT, LEFT)
+    found = run(operator, left, right, right_first=True, memory=memory)
     where = "where l.n < r.m" if has_condition else ""
     text = f"select * from l where l.a not in (select r.b from r {where})"
     assert as_rows(found) == as_rows(asked_of_duckdb(text, l=left, r=right))

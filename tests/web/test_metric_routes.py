@@ -28,7 +28,7 @@ OF_ROWS_THAT_CHANGE = {
     for kind in ("UpdateBefore", "UpdateAfter", "Delete")
     for way in ("In", "Out")
 }
-OF_TABLES = {"stateBytes"}
+OF_TABLES = {"stateBytes", "spilledBytes"}
 OF_PATTERNS = {
     "patternMatchedTimes",
     "numPartialMatches",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.relational.aggregates.accumulator_port import AggregateSite, ChangingAccumulator
+from flinkpy.relational.aggregates.calls_of_groups import columns_of, plain_type, sites_of
 from flinkpy.relational.aggregates.group_counts import Sum
 from flinkpy.relational.aggregates.group_functions import COUNTS_DISTINCT, accumulator_of
 from flinkpy.relational.groups.best_values import BestValue, CountedExtreme
@@ -24,7 +25,6 @@ from flinkpy.relational.groups.value_counts import (
     ValueCounts,
     added_by,
 )
-from flinkpy.relational.hash_groups.hash_aggregate import columns_of, plain_type, sites_of
 from flinkpy.relational.relational_operator import plain
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 

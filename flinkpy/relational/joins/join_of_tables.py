@@ -45,7 +45,10 @@ class JoinSpec:
 class JoinOfTables:
     """The join of rows with the schemas ``left`` and ``right``. First ``add`` all rows of the kept
     side, then ``seal`` it, then ``probe`` with the others, then take the ``rest``. ``pair`` makes
-    the results."""
+    the results.
+
+    Where only a part of the kept rows is here, rows of the other side ``meet`` each part, and go
+    out ``alone`` when they have met all of them."""
 
     def __init__(self, spec: JoinSpec, left: pa.Schema, right: pa.Schema, pair: JoinedRows) -> None:
         self.spec = spec
@@ -87,20 +90,35 @@ class JoinOfTables:
 
     def probe(self, data: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """What these rows make with the kept ones."""
+        met = np.zeros(data.num_rows, np.bool_)
+        yield from self.meet(data, met)
+        yield from self.alone(data, met)
+
+    def meet(self, data: pa.RecordBatch, met: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+        """The pairs of these rows with kept ones. Marks in ``met`` which rows have met one, or, in
+        NOT IN, may have."""
         numbers = self._built.numbers_of(data, self._keys)
         if self.spec.kind in _OF_ONE_SIDE:
-            yield from self._one_side(data, numbers)
+            self._mark(data, numbers, met)
             return
-        met = np.zeros(data.num_rows, np.bool_)
         for at, rows in self._pairs(data, numbers):
             if self._keeps_probed:
                 met[at] = True
             if self._keeps_built:
                 self._met[rows] = True
             yield self._joined(data.take(pa.array(at)), self._built.rows.take(pa.array(rows)))
-        if self._keeps_probed and not met.all():
-            alone = data.filter(pa.array(~met))
-            yield self._joined(alone, None)
+
+    def alone(self, data: pa.RecordBatch, met: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+        """What goes out of these rows, by which of them have met one."""
+        if self.spec.kind in _OF_ONE_SIDE:
+            if not self.spec.builds_left:
+                wanted = met if self.spec.kind is JoinKind.SEMI else ~met
+                if wanted.all():
+                    yield self._pair.alone(data.columns)
+                elif wanted.any():
+                    yield self._pair.alone(data.filter(pa.array(wanted)).columns)
+        elif self._keeps_probed and not met.all():
+            yield self._joined(data.filter(pa.array(~met)), None)
 
     def _pairs(self, data: pa.RecordBatch, numbers: npt.NDArray[Any]) -> Iterator[tuple[Any, Any]]:
         """Positions of these rows and of kept rows with which they are joined."""
@@ -127,30 +145,25 @@ class JoinOfTables:
 
     # -- SEMI and ANTI -----------------------------------------------------------------------------
 
-    def _one_side(
-        self, data: pa.RecordBatch, numbers: npt.NDArray[Any]
-    ) -> Iterator[pa.RecordBatch]:
-        spec = self.spec
-        if spec.builds_left:
+    def _mark(
+        self, data: pa.RecordBatch, numbers: npt.NDArray[Any], met: npt.NDArray[np.bool_]
+    ) -> None:
+        if self.spec.builds_left:
             for _, rows in self._pairs(data, numbers):
                 self._met[rows] = True
             return
-        met = np.zeros(data.num_rows, np.bool_)
         if self.spec.condition is None:
-            met = self._built.partners(numbers) > 0
+            met |= self._built.partners(numbers) > 0
         else:
             for at, _ in self._pairs(data, numbers):
                 met[at] = True
-        wanted = met if spec.kind is JoinKind.SEMI else ~met & ~self._unknown(data)
-        if wanted.all():
-            yield self._pair.alone(data.columns)
-        elif wanted.any():
-            yield self._pair.alone(data.filter(pa.array(wanted)).columns)
+        if self.spec.null_aware and self.spec.kind is JoinKind.ANTI:
+            met |= self._unknown(data)
 
     def _unknown(self, data: pa.RecordBatch) -> Any:
         """NOT IN: for which rows a null makes it unknown whether they are in."""
         nothing = np.zeros(data.num_rows, np.bool_)
-        if not self.spec.null_aware or not self._built.rows.num_rows:
+        if not self._built.rows.num_rows:
             return nothing
         has_null = self._null_keys(data, self.spec.left_keys)
         if self.spec.condition is None:

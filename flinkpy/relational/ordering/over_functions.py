@@ -15,11 +15,11 @@ from flinkpy.aggregates import wide_integers
 from flinkpy.aggregates.algebra import Runs
 from flinkpy.aggregates.wide_integers import WIDE, widened
 from flinkpy.core.errors import ProgramError
+from flinkpy.relational.aggregates.calls_of_groups import CallOfGroups, sites_of
 from flinkpy.relational.aggregates.group_counts import averages
 from flinkpy.relational.aggregates.group_decimals import decimal_averages, decimals_or_null
 from flinkpy.relational.aggregates.group_functions import accumulator_of
 from flinkpy.relational.aggregates.present_values import all_present, numbers_of, wrapped
-from flinkpy.relational.hash_groups.hash_aggregate import CallOfGroups, sites_of
 from flinkpy.relational.ordering.over_frames import FrameBounds
 from flinkpy.relational.ordering.partitioned_rows import PartitionedRows
 from flinkpy.relational.relational_operator import plain

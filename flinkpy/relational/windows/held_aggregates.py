@@ -16,10 +16,10 @@ from flinkpy.core.elements import Batch
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
+from flinkpy.relational.aggregates.calls_of_groups import CallOfGroups, sites_of
 from flinkpy.relational.aggregates.group_functions import accumulator_of
 from flinkpy.relational.changed_rows import are_added
 from flinkpy.relational.group_numbers import GroupNumbers
-from flinkpy.relational.hash_groups.hash_aggregate import CallOfGroups, sites_of
 from flinkpy.relational.relational_operator import one_record_batch, with_schema
 from flinkpy.relational.state.taken_back import contents, taken_back
 from flinkpy.relational.windows.held_windows import HoldsWindows, WindowedInput

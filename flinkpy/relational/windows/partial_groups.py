@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.relational.aggregates.accumulator_port import Accumulator
+from flinkpy.relational.aggregates.calls_of_groups import CallOfGroups, plain_type, sites_of
 from flinkpy.relational.aggregates.group_functions import COUNTS_DISTINCT, accumulator_of
 from flinkpy.relational.group_numbers import GroupNumbers
-from flinkpy.relational.hash_groups.hash_aggregate import CallOfGroups, plain_type, sites_of
 from flinkpy.relational.key_columns import key_names
 from flinkpy.relational.relational_operator import empty_batch, plain
 from flinkpy.relational.windows.meanings import with_meaning

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from flinkpy.datastream.streams.recorded import ColumnStream
-from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator, partial_schema
+from flinkpy.relational.aggregates.calls_of_groups import partial_schema
+from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
 from flinkpy.sql.physical.physical_nodes import Exchange, HashAggregate, Phase, PhysicalNode
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.translation.families.calls_of_users import with_functions
