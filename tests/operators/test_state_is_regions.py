@@ -160,7 +160,6 @@ KEPT: dict[str, dict[str, str]] = {
     "SessionAggregatesOperator": {"_sessions": REGION},
     "SelectColumnsOperator": {"_select": FROM_INPUT, "_result": FROM_INPUT},
     "SliceOperator": {"store": REGION, "_ahead": REGION},
-    "SortOperator": {"_rows": BATCH, "_waiting": BATCH},
     "TimestampsAndWatermarksOperator": {"_timer": NOTHING, "zone": FROM_INPUT},
     "CalcAtWatermarkOperator": {"_watermark": TIME},
     "WatermarkRowsOperator": {"_watermark": TIME},

@@ -7,13 +7,15 @@ import functools
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
+from flinkpy.relational.ordering.sorted_runs import RUNS_AT_ONCE
 from flinkpy.sql.rex.rex_nodes import SortKey
-from tests.relational.operator_runs import BATCH_SIZES, as_rows, run
+from tests.relational.operator_runs import BATCH_SIZES, MEMORY, as_rows, run
 
 SCHEMA = pa.schema(
     [
@@ -76,14 +78,39 @@ def rows_of(table: pa.Table) -> list[Any]:
     return list(zip(*(column.to_pylist() for column in table.columns)))
 
 
-@given(TABLES, KEYS, st.sampled_from(BATCH_SIZES), st.integers(0, 3), st.none() | st.integers(0, 9))
-@settings(max_examples=30)
+@given(
+    TABLES,
+    KEYS,
+    st.sampled_from(BATCH_SIZES),
+    st.integers(0, 3),
+    st.none() | st.integers(0, 9),
+    st.sampled_from(MEMORY),
+)
+@settings(max_examples=40)
 def test_rows_are_in_the_order_of_sql_and_equal_ones_in_their_own(
-    table: pa.Table, keys: list[SortKey], size: int, offset: int, limit: int | None
+    table: pa.Table,
+    keys: list[SortKey],
+    size: int,
+    offset: int,
+    limit: int | None,
+    memory: int | None,
 ) -> None:
-    found = run(SortOperator(keys, SCHEMA, offset, limit), table, size=size)
+    operator = SortOperator(keys, SCHEMA, offset, limit)
+    found = run(operator, table, size=size, memory=memory)
     wanted = in_order(rows_of(table), keys)[offset : None if limit is None else offset + limit]
     assert [row[0] for row in rows_of(found)] == [row[0] for row in wanted]
+
+
+@pytest.mark.parametrize("limit", [None, 70])
+def test_more_runs_than_can_be_merged_at_once_are_merged_in_steps(limit: int | None) -> None:
+    """Each row is a run here. The second column says in which order rows came."""
+    words = [["x" * (number * 7919 % 5), number] for number in range(RUNS_AT_ONCE + 20)]
+    columns = [pa.array(column) for column in zip(*words)]
+    table = pa.table(columns, names=["a", "b"])
+    operator = SortOperator([SortKey(0, descending=True)], table.schema, limit=limit)
+    found = run(operator, table, size=1, memory=0)
+    wanted = sorted(words, key=lambda row: -len(row[0]))[:limit]
+    assert found.column("b").to_pylist() == [number for _, number in wanted]
 
 
 def test_a_limit_keeps_only_rows_that_can_be_among_the_first() -> None:

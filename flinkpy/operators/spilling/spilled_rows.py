@@ -26,6 +26,11 @@ class SpilledRows:
         self.rows += place.rows
         self.nbytes += place.nbytes
 
+    @property
+    def rows_of_block(self) -> int:
+        """The most rows that were written at once."""
+        return max((place.rows for place in self._places), default=0)
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time, in the order in which they were written."""
         return (self._file.read(place) for place in self._places)

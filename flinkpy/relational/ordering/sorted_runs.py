@@ -1,0 +1,230 @@
+"""Rows in an order, in bounded memory. What does not fit is written as runs, each of which is
+sorted; in the end the runs are merged.
+
+The merge works on windows, the next rows of each run. All windows are sorted together as one batch,
+so a step of it costs some operations on arrays, whatever the types, and no work per row. Those rows
+go out that are not behind the last row of a window, since only rows behind it can still be read.
+
+At most 64 runs are merged at once; of more, each 64 are merged to one first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkpy.operators.spilling.batch_file import BatchFile
+from flinkpy.operators.spilling.key_partitions import RowWeight
+from flinkpy.operators.spilling.operator_memory import OperatorMemory
+from flinkpy.operators.spilling.spilled_rows import SpilledRows
+from flinkpy.relational.relational_operator import ROWS_AT_ONCE, one_record_batch
+from flinkpy.relational.sort_codes import codes_of, sorted_positions
+from flinkpy.sql.rex.rex_nodes import SortKey
+
+RUNS_AT_ONCE = 64
+_BLOCK_ROWS = 8192
+_SORTED = RowWeight(copies=3, each=40)  # the batches, one of all, those in order; codes, positions
+_WAITING_ROWS = 1 << 17  # before those behind the limit are dropped
+
+
+class SortedRuns:
+    """``add`` all rows, then read ``batches``, which are in the order of ``keys``. Equal rows stay
+    in their order. Rows behind the first ``wanted`` are dropped."""
+
+    def __init__(
+        self,
+        keys: Sequence[SortKey],
+        schema: pa.Schema,
+        memory: OperatorMemory,
+        wanted: int | None = None,
+    ) -> None:
+        self._keys = tuple(keys)
+        self._schema = schema
+        self._memory = memory
+        self._wanted = wanted
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._size = 0
+        self._levels: list[_Level] = []  # of each the runs are older than those of the one before
+
+    # -- rows come ---------------------------------------------------------------------------------
+
+    def add(self, data: pa.RecordBatch) -> None:
+        """Takes rows. Raises ResourceUnavailableError if the disk fails."""
+        self._wait(data)
+        if self._wanted is not None and self._rows > 2 * self._wanted + _WAITING_ROWS:
+            data, order = self._in_order()
+            self._forget()
+            self._wait(data.take(pa.array(np.sort(order))))  # equal rows stay in their order
+        if not self._memory.fits(self._size):
+            self._write()
+
+    def _wait(self, data: pa.RecordBatch) -> None:
+        self._waiting.append(data)
+        self._rows += data.num_rows
+        if self._memory.is_limited:
+            self._size += _SORTED.of(data.nbytes, data.num_rows)
+
+    def _forget(self) -> None:
+        self._waiting, self._rows, self._size = [], 0, 0
+
+    def _in_order(self) -> tuple[pa.RecordBatch, Any]:
+        """The rows in memory, and the positions of the wanted ones in their order."""
+        data = one_record_batch(self._waiting, self._schema)
+        codes = codes_of(data.columns, self._keys)
+        wanted = self._wanted
+        if wanted is None or not codes or wanted * 8 > data.num_rows:
+            return data, sorted_positions(codes, data.num_rows)[:wanted]
+        # Only rows that are not behind the last wanted value of the first key can be wanted
+        first = codes[0]
+        last = np.partition(first, wanted)[wanted]
+        near = np.flatnonzero(first <= last)
+        order = sorted_positions([code[near] for code in codes], len(near))
+        return data, near[order[:wanted]]
+
+    # -- runs --------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        data, order = self._in_order()
+        self._forget()
+        rows = self._rows_of_block(data)
+        blocks = (
+            data.take(pa.array(order[start : start + rows])) for start in range(0, len(order), rows)
+        )
+        self._add_run(0, blocks)
+
+    def _rows_of_block(self, data: pa.RecordBatch) -> int:
+        """How many rows a block of a run has, so that two of each run can be merged at once."""
+        assert self._memory.limit is not None
+        size = self._memory.limit // (2 * RUNS_AT_ONCE)
+        of_row = _SORTED.of(data.nbytes, data.num_rows) // max(1, data.num_rows)
+        return max(1, min(_BLOCK_ROWS, size // of_row))
+
+    def _add_run(self, level: int, blocks: Iterator[pa.RecordBatch]) -> None:
+        if level == len(self._levels):
+            self._levels.append(_Level(self._memory))
+        self._levels[level].add(blocks)
+        if len(self._levels[level].runs) == RUNS_AT_ONCE:
+            self._merge_level(level)
+
+    def _merge_level(self, level: int) -> None:
+        """Makes one run of the next level of all these."""
+        merged = self._levels[level]
+        self._levels[level] = _Level(self._memory)
+        self._add_run(level + 1, self._merged(merged.runs))
+        merged.drop()
+
+    def _merged(self, runs: Sequence[SpilledRows]) -> Iterator[pa.RecordBatch]:
+        return merged_runs(runs, self._keys, self._schema, self._wanted)
+
+    # -- all rows have come ------------------------------------------------------------------------
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in order, up to the wanted ones."""
+        if not self._levels:
+            if not self._waiting:
+                return
+            data, order = self._in_order()
+            self._forget()
+            for start in range(0, len(order), ROWS_AT_ONCE):
+                yield data.take(pa.array(order[start : start + ROWS_AT_ONCE]))
+            return
+        if self._waiting:
+            self._write()
+        level = 0
+        while sum(len(each.runs) for each in self._levels) > RUNS_AT_ONCE:
+            if self._levels[level].runs:
+                self._merge_level(level)
+            level += 1
+        yield from self._merged([run for each in reversed(self._levels) for run in each.runs])
+        for each in self._levels:
+            each.drop()
+
+
+class _Level:
+    """Runs that lie in one file, in the order of their rows."""
+
+    def __init__(self, memory: OperatorMemory) -> None:
+        self._memory = memory
+        self._file: BatchFile | None = None
+        self.runs: list[SpilledRows] = []
+
+    def add(self, blocks: Iterator[pa.RecordBatch]) -> None:
+        if self._file is None:
+            self._file = self._memory.file()
+        run = SpilledRows(self._file)
+        for block in blocks:
+            run.append(block)
+        self.runs.append(run)
+
+    def drop(self) -> None:
+        if self._file is not None:
+            self._memory.drop(self._file)
+            self._file, self.runs = None, []
+
+
+class _Window:
+    """The next rows of a run."""
+
+    def __init__(self, run: SpilledRows, schema: pa.Schema) -> None:
+        self._blocks = iter(run)
+        self.rows = one_record_batch([], schema)
+        self.is_last = False
+        """Whether there are no rows behind it."""
+
+    def reach(self, rows: int) -> None:
+        """Reads on until there are so many rows."""
+        parts, count = [self.rows], self.rows.num_rows
+        while count < rows and not self.is_last:
+            block = next(self._blocks, None)
+            if block is None:
+                self.is_last = True
+            else:
+                parts.append(block)
+                count += block.num_rows
+        if len(parts) > 1:
+            self.rows = pa.concat_batches(parts)
+
+
+def merged_runs(
+    runs: Sequence[SpilledRows],
+    keys: Sequence[SortKey],
+    schema: pa.Schema,
+    wanted: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of sorted runs in order; equal rows in the order of their runs."""
+    windows = [_Window(run, schema) for run in runs]
+    least = max(run.rows_of_block for run in runs) * max(1, RUNS_AT_ONCE // len(runs))
+    while windows and wanted != 0:
+        for window in windows:
+            window.reach(least)
+        windows = [window for window in windows if window.rows.num_rows]
+        if not windows:
+            return
+        data = pa.concat_batches([window.rows for window in windows])
+        order = sorted_positions(codes_of(data.columns, keys), data.num_rows)
+        ends = np.cumsum([window.rows.num_rows for window in windows])
+        done = _done(order, [end - 1 for end, window in zip(ends, windows) if not window.is_last])
+        for window, taken in zip(windows, _taken(order[:done], ends)):
+            window.rows = window.rows.slice(taken)
+        if wanted is not None:
+            done = min(done, wanted)
+            wanted -= done
+        for start in range(0, done, ROWS_AT_ONCE):
+            yield data.take(pa.array(order[start : min(done, start + ROWS_AT_ONCE)]))
+
+
+def _done(order: Any, lasts: Sequence[int]) -> int:
+    """How many rows are not behind any of these, which rows of their runs may follow."""
+    if not lasts:
+        return len(order)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return int(places[lasts].min()) + 1
+
+
+def _taken(taken: Any, ends: Any) -> list[int]:
+    """How many of these positions are in each window."""
+    counted = np.bincount(np.searchsorted(ends, taken, side="right"), minlength=len(ends))
+    return counted.tolist()
