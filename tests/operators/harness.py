@@ -180,7 +180,7 @@ class ChainHarness:
         configuration: dict[str, Any] | None = None,
         memory: int | None = None,
     ) -> None:
-        self.memory = OwnMemory(1 << 60 if memory is None else memory)
+        self.managed_memory = OwnMemory(1 << 60 if memory is None else memory)
         self._configuration = configuration or {"user.word": "hello"}
         self.writers = [RecordingWriter() for _ in range(writers)]
         self.timers = ManualTimers()
@@ -209,7 +209,7 @@ class ChainHarness:
             accumulators=self.accumulators,
             object_reuse=self.object_reuse,
             batch_records=self.batch_records,
-            memory=self.memory,
+            memory=self.managed_memory,
         )
 
     def push(
