@@ -101,6 +101,7 @@ KEPT: dict[str, dict[str, str]] = {
     "GroupAggregateOperator": {"_calls": REGION},
     "HashAggregateOperator": {"_groups": BATCH},
     "HashJoinOperator": dict.fromkeys(("_is_sealed", "_joined", "_waiting"), BATCH),
+    "SortOperator": {"_sorted": BATCH},
     "HoldsWindows": {"_held": REGION},
     "IntervalJoinOperator": {
         "_buffers": REGION,

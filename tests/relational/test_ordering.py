@@ -104,7 +104,7 @@ def test_rows_are_in_the_order_of_sql_and_equal_ones_in_their_own(
 @pytest.mark.parametrize("limit", [None, 70])
 def test_more_runs_than_can_be_merged_at_once_are_merged_in_steps(limit: int | None) -> None:
     """Each row is a run here. The second column says in which order rows came."""
-    words = [["x" * (number * 7919 % 5), number] for number in range(RUNS_AT_ONCE + 20)]
+    words = [("x" * (number * 7919 % 5), number) for number in range(RUNS_AT_ONCE + 20)]
     columns = [pa.array(column) for column in zip(*words)]
     table = pa.table(columns, names=["a", "b"])
     operator = SortOperator([SortKey(0, descending=True)], table.schema, limit=limit)

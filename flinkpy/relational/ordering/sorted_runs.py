@@ -98,7 +98,7 @@ class SortedRuns:
         """How many rows a block of a run has, so that two of each run can be merged at once."""
         assert self._memory.limit is not None
         size = self._memory.limit // (2 * RUNS_AT_ONCE)
-        of_row = _SORTED.of(data.nbytes, data.num_rows) // max(1, data.num_rows)
+        of_row: int = _SORTED.of(data.nbytes, data.num_rows) // max(1, data.num_rows)
         return max(1, min(_BLOCK_ROWS, size // of_row))
 
     def _add_run(self, level: int, blocks: Iterator[pa.RecordBatch]) -> None:
@@ -226,5 +226,6 @@ def _done(order: Any, lasts: Sequence[int]) -> int:
 
 def _taken(taken: Any, ends: Any) -> list[int]:
     """How many of these positions are in each window."""
-    counted = np.bincount(np.searchsorted(ends, taken, side="right"), minlength=len(ends))
-    return counted.tolist()
+    of_window = np.searchsorted(ends, taken, side="right")
+    counted: list[int] = np.bincount(of_window, minlength=len(ends)).tolist()
+    return counted
