@@ -152,6 +152,12 @@ def q11(events: Events) -> Iterator[Any]:
         yield bidder, count, begin, last + 10_000
 
 
+def q13(events: Events) -> Iterator[Any]:
+    for bid in events("bid"):
+        key = bid["auction"] % 10_000
+        yield bid["auction"], bid["bidder"], bid["price"], bid["date_time"], str(key)
+
+
 def q14(events: Events) -> Iterator[Any]:
     for bid in events("bid"):
         if 1_000_000 < bid["price"] * EURO < 50_000_000:
@@ -251,6 +257,6 @@ NAIVE = {
     each.__name__: each
     for each in (
         *(q0, q1, q2, q3, q4, q5, q7, q8, q9, q11),
-        *(q14, q15, q16, q17, q18, q19, q20, q21, q22),
+        *(q13, q14, q15, q16, q17, q18, q19, q20, q21, q22),
     )
 }

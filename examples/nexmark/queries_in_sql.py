@@ -9,15 +9,19 @@ queries as programs of streams."""
 from __future__ import annotations
 
 import argparse
+import functools
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from flinkpy.table import DataTypes, EnvironmentSettings, TableEnvironment
 from flinkpy.table.udf import udf
 
 SQL = Path(__file__).parent / "sql"
 # those that only add rows, as a stream must
-APPENDED = (0, 1, 2, 3, 5, 7, 8, 10, 11, 12, 14, 20, 21, 22)
+APPENDED = (0, 1, 2, 3, 5, 7, 8, 10, 11, 12, 13, 14, 20, 21, 22)
 _BEFORE_TABLES = "'connector' = 'nexmark'"
+_BEFORE_SIDE_INPUT = "'path' = 'side_input'"
+SIDE_INPUTS = 10_000  # keys that q13 looks up
 
 
 @udf(result_type=DataTypes.BIGINT())
@@ -37,9 +41,20 @@ def auction_house(
     tables.create_temporary_system_function("count_char", count_char)
     options = f"'events.num' = '{events}', 'first-event.rate' = '{rate}'"
     text = (SQL / "tables.sql").read_text()
-    for statement in text.replace(_BEFORE_TABLES, f"{_BEFORE_TABLES}, {options}").split(";"):
+    text = text.replace(_BEFORE_TABLES, f"{_BEFORE_TABLES}, {options}")
+    text = text.replace(_BEFORE_SIDE_INPUT, f"'path' = '{_side_input().name}'")
+    for statement in text.split(";"):
         tables.execute_sql(statement)
     return tables
+
+
+@functools.cache
+def _side_input() -> TemporaryDirectory[str]:
+    """The table that q13 looks up, in a folder that goes when the program ends."""
+    folder = TemporaryDirectory(prefix="nexmark-side-input-")
+    rows = "".join(f"{key},{key}\n" for key in range(SIDE_INPUTS))
+    Path(folder.name, "part-0.csv").write_text(rows)
+    return folder
 
 
 def query(name: str) -> str:

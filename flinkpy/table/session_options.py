@@ -93,6 +93,22 @@ TABLE_OPTIONS = OptionTable(
             "Whether sources of changes may give one twice.",
         ),
         TableOption(
+            "table.exec.async-lookup.buffer-capacity",
+            INT,
+            "100",
+            "How many keys a lookup join has under way whose table answers later.",
+        ),
+        TableOption(
+            "table.exec.async-lookup.timeout", DURATION, "3 min", "How long an answer may take."
+        ),
+        TableOption(
+            "table.exec.async-lookup.output-mode",
+            one_of("ordered", "allow_unordered"),
+            "ordered",
+            "In which order rows go out.",
+            without_effect="rows go out in their order",
+        ),
+        TableOption(
             "table.exec.async-scalar.max-concurrent-operations",
             INT,
             "10",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from flinkpy.common.config_options import ConfigOption
@@ -82,8 +83,8 @@ class TableDescriptor:
     class Builder:
         """Returned by ``for_connector``."""
 
-        def __init__(self, connector: str) -> None:
-            self._options = {"connector": connector}
+        def __init__(self, connector: str, options: Mapping[str, str] | None = None) -> None:
+            self._options = {"connector": connector, **(options or {})}
             self._schema: Schema | None = None
             self._partition_keys: tuple[str, ...] = ()
             self._comment: str | None = None
@@ -132,6 +133,20 @@ class TableDescriptor:
     def for_connector(connector: str) -> TableDescriptor.Builder:
         """A builder."""
         return TableDescriptor.Builder(connector)
+
+    @staticmethod
+    def for_lookup(function: object) -> TableDescriptor.Builder:
+        """A builder of a table that the function is asked for, in a JOIN FOR SYSTEM_TIME AS OF. It
+        is called with the columns that the condition makes equal to others, by their names, and
+        gives rows. Other options are those of the connector ``python``.
+
+        >>> def cities(id): return [(id, "Oslo")]
+        >>> TableDescriptor.for_lookup(cities).build().get_options()["connector"]
+        'python'
+        """
+        from flinkpy.table.factories.lookups.python_tables import FUNCTION, hold_function
+
+        return TableDescriptor.Builder("python", {FUNCTION: hold_function(function)})
 
     def get_schema(self) -> Schema | None:
         """The columns."""

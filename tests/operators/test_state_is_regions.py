@@ -42,7 +42,6 @@ FROM_INPUT = "made from the types of the records that come"
 CONTEXT = "made once, before the first record"
 COUNT = "a count for people"
 BUILT = "set while the program is built"
-TABLE = "a table that each attempt loads before its first record"
 NOTHING = "nothing that a result depends on"
 AT_ITS_END = "an attempt whose input ends learns it anew"
 BATCH = "in batch jobs only, which take no checkpoints"
@@ -91,7 +90,7 @@ KEPT: dict[str, dict[str, str]] = {
     "MatchingOperator": {"_pending": REGION, "_watermark": TIME, "error_policy": BUILT},
     "ColumnPatternOperator": {"_own": BUILT, "_waiting": REGION},
     "RowsInTime": {"_waiting": REGION},
-    "JoinTableOperator": {"_index": TABLE, "_joined": FROM_INPUT, "_timer": TABLE},
+    "JoinTableOperator": {"_joined": FROM_INPUT},
     "LastResultsOperator": {
         "_rest": "what the wrapped operator has at its end, where no checkpoint begins"
     },

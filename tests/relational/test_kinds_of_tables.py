@@ -13,6 +13,7 @@ import pytest
 from flinkpy.columns.sql.calc_program import CalcProgram, ProgramBuilder
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.common.logical_types.logical_type import ArrayType, BigIntType, RowType, TimestampType
+from flinkpy.connectors.memory.joined_tables import HeldTable
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.column_operators import ColumnOperator
@@ -24,6 +25,8 @@ from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.in_time.first_rows import FirstRowsOperator
 from flinkpy.relational.in_time.over_in_time import OverInTimeOperator
 from flinkpy.relational.in_time.temporal_sort import TemporalSortOperator
+from flinkpy.relational.lookups.lookup_join import LookupJoinOperator
+from flinkpy.relational.lookups.rows_beside import LookupSpec
 from flinkpy.relational.messages.change_texts import ChangesOfTexts, TextsOfChanges
 from flinkpy.relational.ordering.changing_over import ChangingOverOperator
 from flinkpy.relational.ordering.over_aggregate import OverAggregateOperator
@@ -59,6 +62,7 @@ from tests.operators.test_every_operator import operators_of
 
 SCHEMA = pa.schema([("n", pa.int64()), ("ts", pa.timestamp("ms")), ("list", pa.list_(pa.int64()))])
 BIGINT, MOMENT = BigIntType(), TimestampType(precision=3)
+FOUND = pa.schema([pa.field("key", pa.int64())])
 TIMES = [pa.field(name, pa.timestamp("ms")) for name in ("start", "end", "time")]
 
 
@@ -80,6 +84,12 @@ KEEPING: dict[str, Callable[[], ColumnOperator]] = {
         column(0, BIGINT),
         TableCode(abs, (BIGINT,), RowType.of(("a", BIGINT))),
         SCHEMA.append(pa.field("a", pa.int64())),
+    ),
+    "a lookup join": lambda: LookupJoinOperator(
+        LookupSpec(column(0, BIGINT), SCHEMA, FOUND),
+        HeldTable(pa.table({"key": pa.array([1, 2])})),
+        ("key",),
+        pa.schema([*SCHEMA, *FOUND]),
     ),
     "not null": lambda: NotNullEnforcer((0,), SCHEMA, drops=False),
     "event times of a column": lambda: EventTimesOperator(1, SCHEMA),

@@ -3,9 +3,7 @@
 The table does not change while a record passes, so nothing is kept of the stream: no state, no
 windows, no order to wait for. After a restart the table is there again before the first record.
 
-``JoinedTable`` is where other tables come in. One that is asked for the keys of each batch, a
-look-up in a database, would give what ``TableIndex`` gives here, the pairs of positions and rows,
-and needs no other operator."""
+``JoinedTable`` is where other tables come in."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ from flinkpy.operators.columnar.column_operators import (
 )
 from flinkpy.operators.columnar.joined_columns import JoinedColumns
 from flinkpy.operators.columnar.key_index import encoded
-from flinkpy.operators.context import TimerHandle
+from flinkpy.operators.context import OperatorContext, TimerHandle
 
 ROWS_AT_ONCE = 1 << 16  # of a batch of results
 
@@ -135,16 +133,13 @@ class JoinTableOperator(ColumnOperator):
         return self._joined.schema
 
     def open(self) -> None:
-        self._closed = False
-        self._timer: TimerHandle | None = None
         with explained(None, self.context):
-            self._index = TableIndex(self.table.load(), self.keys[1])
-        self._load_later()
+            self._loaded = LoadedIndex(self.table, self.keys[1], self.context)
 
     def close(self) -> None:
-        self._closed = True
-        if getattr(self, "_timer", None) is not None:
-            self._timer.cancel()  # type: ignore[union-attr]
+        loaded = getattr(self, "_loaded", None)
+        if loaded is not None:
+            loaded.close()
 
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch, self.context, self.takes_changes)
@@ -153,7 +148,7 @@ class JoinTableOperator(ColumnOperator):
             key_columns = [
                 batch.data.column(column_index(name, batch.data.schema)) for name in self.keys[0]
             ]
-            at, rows = self._index.pairs(key_columns, keeps_all=self.keeps_all)
+            at, rows = self._loaded.now.pairs(key_columns, keeps_all=self.keeps_all)
         for begin in range(0, len(at), ROWS_AT_ONCE):
             self.output.emit(
                 self._pieces(
@@ -167,38 +162,56 @@ class JoinTableOperator(ColumnOperator):
     def _pieces(self, batch: ColumnBatch, at: Any, rows: Any) -> ColumnBatch:
         ours, theirs = batch.take(at), pa.array(rows, mask=rows < 0)
         arrays = ours.data.columns
-        arrays += [self._index.rows.column(number).take(theirs) for number in self._joined.right]
+        table = self._loaded.now.rows
+        arrays += [table.column(number).take(theirs) for number in self._joined.right]
         return ours.with_columns(pa.RecordBatch.from_arrays(arrays, schema=self._joined.schema))
 
-    # -- loading again -----------------------------------------------------------------------------
+
+class LoadedIndex:
+    """The rows of a table by their key, in one subtask; loaded here, and again as often as the
+    table says."""
+
+    def __init__(self, table: JoinedTable, keys: Sequence[str], context: OperatorContext) -> None:
+        self._table = table
+        self._keys = tuple(keys)
+        self._context = context
+        self._closed = False
+        self._timer: TimerHandle | None = None
+        self.now = TableIndex(table.load(), self._keys)
+        self._load_later()
+
+    def close(self) -> None:
+        """It is not loaded again."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _load_later(self) -> None:
-        if self.table.reload_s is not None and not self._closed:
-            self._timer = self.context.timers.call_later(self.table.reload_s, self._load_aside)
+        if self._table.reload_s is not None and not self._closed:
+            self._timer = self._context.timers.call_later(self._table.reload_s, self._load_aside)
 
     def _load_aside(self) -> None:
-        threading.Thread(
-            target=self._load_again, name=f"table of {self.context.task.subtask_name}", daemon=True
-        ).start()
+        name = f"table of {self._context.task.subtask_name}"
+        threading.Thread(target=self._load_again, name=name, daemon=True).start()
 
     def _load_again(self) -> None:
         """In a thread of its own: records go on meeting the table of before."""
         try:
-            index: TableIndex | None = TableIndex(self.table.load(), self.keys[1])
+            index: TableIndex | None = TableIndex(self._table.load(), self._keys)
         except Exception as error:
             logger.warning(
                 "%s: the table could not be loaded again, the one of before stays: %s: %s",
-                self.context.name,
+                self._context.name,
                 type(error).__name__,
                 error,
                 exc_info=not isinstance(error, FlinkpyError),
             )
             index = None
-        self.context.run_in_task(functools.partial(self._put, index))
+        self._context.run_in_task(functools.partial(self._put, index))
 
     def _put(self, index: TableIndex | None) -> None:
         if index is not None:
-            self._index = index
+            self.now = index
         self._load_later()
 
 

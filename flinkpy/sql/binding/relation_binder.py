@@ -21,7 +21,7 @@ from flinkpy.sql.binding.expression_binder import ExpressionBinder, Subqueries, 
 from flinkpy.sql.binding.over_windows import refuse_over
 from flinkpy.sql.binding.proposals import nearest, proposal
 from flinkpy.sql.binding.scope import Merged, Scope, Surroundings, whole_number
-from flinkpy.sql.binding.state_hints import with_state_ttl
+from flinkpy.sql.binding.state_hints import LOOKUP, with_state_ttl
 from flinkpy.sql.binding.table_binder import bind_table
 from flinkpy.sql.binding.window_binder import bind_window, is_window_function
 from flinkpy.sql.catalog.catalog_port import CatalogTable
@@ -29,7 +29,9 @@ from flinkpy.sql.functions.function_port import Argument, FunctionKind
 from flinkpy.sql.logical.logical_nodes import (
     LogicalApply,
     LogicalCorrelate,
+    LogicalJoin,
     LogicalNode,
+    LogicalTemporalJoin,
     LogicalValues,
     input_of,
     join,
@@ -101,8 +103,9 @@ class RelationBinder:
     def _table(self, item: TableReference) -> Source:
         if item.as_of is not None:
             raise ValidationError(
-                "FOR SYSTEM_TIME AS OF (a temporal or lookup join) is not supported yet; join "
-                "without it, or join windows",
+                "FOR SYSTEM_TIME AS OF stands behind JOIN, with a time column of the rows before "
+                f"it: FROM orders AS o JOIN {item.name.text} FOR SYSTEM_TIME AS OF o.proctime ON "
+                "...; a table as it was at another time cannot be read",
                 span=item.as_of.span,
             )
         if item.match is not None:
@@ -168,7 +171,11 @@ class RelationBinder:
         left = self.bind(item.left)
         if _is_lateral(item.right):
             return self._lateral(left, item)
-        right = self.bind(item.right)
+        if isinstance(item.right, TableReference) and item.right.as_of is not None:
+            return self._temporal(left, item, item.right)
+        return self._joined(left, self.bind(item.right), item)
+
+    def _joined(self, left: Source, right: Source, item: JoinItem) -> Source:
         kind = JoinKind.INNER if item.kind == "CROSS" else JoinKind(item.kind)
         scope = left.scope.beside(right.scope, left.plan.width)
         if item.using or item.natural:
@@ -224,6 +231,33 @@ class RelationBinder:
             arguments=values[:1],
         )
         return RexCall(type.with_nullable(True), function="CASE", arguments=(present, *values))
+
+    def _temporal(self, left: Source, item: JoinItem, table: TableReference) -> Source:
+        """The rows of a table as they are at a time of the rows before it."""
+        if item.kind not in ("INNER", "LEFT"):
+            raise ValidationError(
+                "Temporal table join currently only support INNER JOIN and LEFT JOIN, but was "
+                f"{item.kind} JOIN",
+                span=item.span,
+            )
+        assert table.as_of is not None
+        time = ExpressionBinder(self.context, left.scope, self.queries).bind(table.as_of)
+        if getattr(time.type, "time_attribute", None) is None or not isinstance(time, RexInput):
+            raise ValidationError(
+                "Temporal table join currently only supports 'FOR SYSTEM_TIME AS OF' left table's "
+                "time attribute field; name its column of PROCTIME(), or the one that has a "
+                "WATERMARK",
+                span=table.as_of.span,
+            )
+        joined = self._joined(left, self.bind(replace(table, as_of=None)), item)
+        plan = joined.plan
+        assert isinstance(plan, LogicalJoin)
+        hints = [each for each in table.hints if each.name.upper() == LOOKUP]
+        options = tuple(option for each in hints for option in each.options)
+        made = LogicalTemporalJoin(
+            plan.schema, plan.left, plan.right, plan.kind, time.index, plan.condition, options
+        )
+        return replace(joined, plan=made)
 
     # -- what sees the relations before it ---------------------------------------------------------
 

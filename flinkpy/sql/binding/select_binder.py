@@ -13,7 +13,7 @@ from flinkpy.sql.binding.group_windows import windowed_groups
 from flinkpy.sql.binding.over_windows import OverBinder, refuse_over, with_over
 from flinkpy.sql.binding.relation_binder import Queries, RelationBinder, Source, one_row
 from flinkpy.sql.binding.scope import Scope
-from flinkpy.sql.binding.state_hints import with_state_hints
+from flinkpy.sql.binding.state_hints import with_table_hints
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSort, filtered, input_of, project
 from flinkpy.sql.logical.logical_rex import RexAggregate, RexSort
 from flinkpy.sql.rex.rex_nodes import Rex, RexInput, RexLiteral, SortKey, walk
@@ -57,7 +57,7 @@ def bind_select(
     context: BindingContext, queries: Queries, relations: RelationBinder, select: Select
 ) -> LogicalNode:
     """The relation of a SELECT with its ORDER BY, but without its LIMIT."""
-    item = with_state_hints(select.source, select.hints)
+    item = with_table_hints(select.source, select.hints)
     source = (
         Source(one_row(), Scope((), (), relations.surroundings))
         if item is None

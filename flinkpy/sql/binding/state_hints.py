@@ -1,8 +1,9 @@
-"""STATE_TTL hints: how long joins and groups of a SELECT keep the rows of a table."""
+"""Hints of a SELECT about its tables: how long joins and groups keep their rows (STATE_TTL), how
+they are looked up (LOOKUP)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -18,25 +19,39 @@ from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import FromItem, Hint, JoinItem, TableReference
 
 STATE_TTL = "STATE_TTL"
+LOOKUP = "LOOKUP"
 
 
-def with_state_hints(source: FromItem | None, hints: Sequence[Hint]) -> FromItem | None:
+def with_table_hints(source: FromItem | None, hints: Sequence[Hint]) -> FromItem | None:
     """FROM, in which each table has what the hints of its SELECT say of it. Raises ValidationError
     for a name that is not there."""
     for hint in hints:
-        if hint.name.upper() != STATE_TTL:
-            continue
-        for name, ttl in hint.options:
-            of_table = replace(hint, options=(("ttl", ttl),))
+        for name, of_table in _by_table(hint):
             made = None if source is None else _with_hint(source, name, of_table)
             if made is None or made == source:
                 raise ValidationError(
-                    "The options of hint STATE_TTL cannot match the name of input tables or views: "
-                    f"'{name}'; name a table of FROM by its alias",
+                    f"The options of hint {hint.name.upper()} cannot match the name of input "
+                    f"tables or views: '{name}'; name a table of FROM by its alias",
                     span=hint.span,
                 )
             source = made
     return source
+
+
+def _by_table(hint: Hint) -> Iterator[tuple[str, Hint]]:
+    """Names of tables, and what the hint says of each."""
+    if hint.name.upper() == STATE_TTL:
+        for name, ttl in hint.options:
+            yield name, replace(hint, options=(("ttl", ttl),))
+    elif hint.name.upper() == LOOKUP:
+        options = dict(hint.options)
+        if "table" not in options:
+            raise ValidationError(
+                "Invalid LOOKUP hint, the option 'table' is missing: it names the table that is "
+                "looked up, as in LOOKUP('table'='c', 'async'='true')",
+                span=hint.span,
+            )
+        yield options.pop("table"), replace(hint, options=tuple(options.items()))
 
 
 def _with_hint(item: FromItem, name: str, hint: Hint) -> FromItem:

@@ -147,9 +147,12 @@ class Names(Protocol):
 @dataclass(frozen=True)
 class SourceAbilities:
     """What may be pushed into a scan, and what comes out of it. ``rows`` is an estimate from
-    statistics of files."""
+    statistics of files. ``takes_lookups``: it can be asked for the rows of a key; then, without
+    ``is_scanned``, for nothing else."""
 
     is_bounded: bool = False
+    takes_lookups: bool = False
+    is_scanned: bool = True
     changes: ChangelogMode = INSERT_ONLY
     takes_projection: bool = False
     takes_filters: bool = False

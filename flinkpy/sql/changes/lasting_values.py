@@ -19,6 +19,7 @@ from flinkpy.sql.physical.physical_nodes import (
     DistinctBuckets,
     Expand,
     GroupAggregate,
+    LookupJoin,
     Phase,
     PhysicalNode,
     RankStrategy,
@@ -53,6 +54,11 @@ class _LastingValues:
             yield from self._calc(node, required)
         elif isinstance(node, Correlate) and not self._is_deterministic(node.function):
             yield _condition_problem(node.function, node.function)
+        elif isinstance(node, LookupJoin) and not node.input.changes.is_insert_only:
+            yield (
+                f"The lookup join of table '{node.path}' may find another row when a row is taken "
+                "back than when it came; look up before rows change"
+            )
         if isinstance(node, GroupAggregate) and node.phase is Phase.GLOBAL:
             node = local_of(node)
         for place, input in enumerate(node.inputs):
@@ -154,6 +160,13 @@ def _of_correlate(node: Correlate, place: int, required: _Columns) -> _Columns:
     return passed | _read(node.arguments)
 
 
+def _of_lookup(node: LookupJoin, place: int, required: _Columns) -> _Columns:
+    width = len(node.input.schema.fields)
+    condition = () if node.condition is None else (node.condition,)
+    read = _read([*(value for _, value in node.keys), *condition])
+    return frozenset(at for at in required | read if at < width)
+
+
 def _of_window(node: WindowTableFunction, place: int, required: _Columns) -> _Columns:
     width = len(node.input.schema.fields)
     return frozenset(at for at in required if at < width) | {node.window.time}
@@ -205,6 +218,7 @@ _REQUIRED: dict[type[PhysicalNode], Callable[[Any, int, _Columns], _Columns]] = 
     Expand: _of_expand,
     DistinctBuckets: _of_buckets,
     Correlate: _of_correlate,
+    LookupJoin: _of_lookup,
     WindowTableFunction: _of_window,
     GroupAggregate: _of_aggregate,
     ChangingRank: _of_rank,

@@ -17,6 +17,7 @@ from flinkpy.sql.physical.physical_nodes import (
     GroupAggregate,
     IntervalJoin,
     LastRow,
+    LookupJoin,
     MiniBatchAssigner,
     OverAggregate,
     PhysicalNode,
@@ -35,7 +36,7 @@ from flinkpy.sql.sql_errors import ValidationError
 BATCH = "set 'execution.runtime-mode' to BATCH if all inputs end"
 _WORDS = {RowKind.UPDATE_BEFORE: "update", RowKind.UPDATE_AFTER: "update", RowKind.DELETE: "delete"}
 _PASS = (
-    *(Calc, Correlate, Exchange, Expand, MiniBatchAssigner, UnionAll),
+    *(Calc, Correlate, Exchange, Expand, LookupJoin, MiniBatchAssigner, UnionAll),
     *(DistinctBuckets, WatermarkAssigner, WindowTableFunction),
 )
 _GROUP_WINDOW = (

@@ -31,6 +31,7 @@ from flinkpy.sql.physical.physical_nodes import (
     IntervalJoin,
     LastRow,
     Limit,
+    LookupJoin,
     MiniBatchAssigner,
     OverAggregate,
     Phase,
@@ -237,6 +238,15 @@ def _join(node: RegularJoin | IntervalJoin) -> Keys:
     return frozenset(found)
 
 
+def _lookup_join(node: LookupJoin) -> Keys:
+    """Those of the row, if it has one partner at most."""
+    key = node.table.primary_key
+    if key is None:
+        return _NONE
+    asked = {node.columns.names[column] for column, _ in node.keys}
+    return upsert_keys(node.input) if set(key.columns) <= asked else _NONE
+
+
 def _with_equals(
     keys: Iterable[frozenset[int]], pairs: Sequence[tuple[int, int]]
 ) -> Iterator[frozenset[int]]:
@@ -269,4 +279,5 @@ _KEYS: dict[type[PhysicalNode], Callable[[Any], Keys]] = {
     DropUpdateBefore: _same,
     RegularJoin: _join,
     IntervalJoin: _join,
+    LookupJoin: _lookup_join,
 }

@@ -238,6 +238,34 @@ class LogicalJoin(LogicalNode):
 
 
 @dataclass(frozen=True)
+class LogicalTemporalJoin(LogicalNode):
+    """Each row of ``left`` with the rows that ``right`` has at the time that its column ``time``
+    says, for which the condition is true. ``kind`` is INNER or LEFT. ``options`` are those of a
+    LOOKUP hint."""
+
+    left: LogicalNode
+    right: LogicalNode
+    kind: JoinKind
+    time: int
+    condition: Rex | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: tuple[LogicalNode, ...]) -> LogicalNode:
+        return replace(self, left=inputs[0], right=inputs[1])
+
+    @property
+    def expressions(self) -> tuple[Rex, ...]:
+        return () if self.condition is None else (self.condition,)
+
+    def with_expressions(self, expressions: tuple[Rex, ...]) -> LogicalNode:
+        return replace(self, condition=expressions[0]) if expressions else self
+
+
+@dataclass(frozen=True)
 class LogicalApply(LogicalNode):
     """Each row of ``left``, joined with the rows that ``right`` has for it: ``outer`` are the
     values of the slots in ``right``, over the columns of ``left``. ``kind`` is INNER or LEFT;

@@ -120,6 +120,30 @@ class Correlate(OneInputNode):
 
 
 @dataclass(frozen=True)
+class LookupJoin(OneInputNode):
+    """Each row with the rows that a table has for its ``keys`` when it comes: columns of the table,
+    and what they are equal to, a column of the row or a constant. ``columns`` are those that are
+    read of the table. ``projections`` and ``filter`` (over these columns) are applied to what is
+    found, ``condition`` to both rows side by side. ``options`` are those of a LOOKUP hint."""
+
+    path: ObjectPath
+    table: CatalogTable
+    columns: RowType
+    keys: tuple[tuple[int, Rex], ...]
+    keeps_left: bool = False
+    projections: tuple[Rex, ...] | None = None
+    filter: Rex | None = None
+    condition: Rex | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def found(self) -> RowType:
+        """The type of what is joined to a row."""
+        width = len(self.input.schema.fields)
+        return RowType(self.schema.fields[width:], is_nullable=False)
+
+
+@dataclass(frozen=True)
 class WatermarkAssigner(OneInputNode):
     """Watermarks from ``strategy`` over the rows; the column ``rowtime`` is the event time."""
 

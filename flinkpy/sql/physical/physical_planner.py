@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flinkpy.common.logical_types.logical_type import RowType
+from flinkpy.common.logical_types.logical_type import RowType, TimeAttribute
 from flinkpy.sql.logical.logical_nodes import (
     LogicalAggregate,
     LogicalCorrelate,
@@ -21,13 +21,16 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalSetOperation,
     LogicalSink,
     LogicalSort,
+    LogicalTemporalJoin,
     LogicalValues,
     LogicalWatermark,
     LogicalWindow,
 )
 from flinkpy.sql.physical.calcs import calc
 from flinkpy.sql.physical.grouping_sets import expanded
+from flinkpy.sql.physical.interval_bounds import time_mark
 from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
+from flinkpy.sql.physical.lookups import lookup_join
 from flinkpy.sql.physical.physical_nodes import (
     CollectNode,
     Correlate,
@@ -80,6 +83,11 @@ def exchanged(
 
 def table_scan(node: LogicalScan) -> PhysicalNode:
     """The scan of a table."""
+    if not node.abilities.is_scanned:
+        raise ValidationError(
+            f"Table '{node.path}' can only be looked up: JOIN it FOR SYSTEM_TIME AS OF a column of "
+            "PROCTIME()"
+        )
     return TableScan(
         node.schema,
         node.path,
@@ -269,6 +277,15 @@ def _distributed(
     return left, exchanged(right, (), is_broadcast=True)
 
 
+def _temporal_join(node: LogicalTemporalJoin) -> PhysicalNode:
+    if time_mark(node.left.schema.fields[node.time].type) is TimeAttribute.PROCTIME:
+        return lookup_join(node, batch_plan(node.left))
+    raise ValidationError(
+        "Event-time temporal join is not supported in batch mode; set 'execution.runtime-mode' to "
+        "STREAMING, or join the version that is valid by a condition between times"
+    )
+
+
 def _set_operation(node: LogicalSetOperation) -> PhysicalNode:
     if node.kind != "UNION" or not node.keeps_all:
         raise ValidationError(f"{node.kind} is still to be rewritten")
@@ -318,6 +335,7 @@ _PLANNERS: dict[type[LogicalNode], _Planner] = {
     LogicalRank: _rank,
     LogicalSort: _sort,
     LogicalJoin: _join,
+    LogicalTemporalJoin: _temporal_join,
     LogicalSetOperation: _set_operation,
     LogicalSink: _sink,
 }

@@ -22,6 +22,7 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalSetOperation,
     LogicalSink,
     LogicalSort,
+    LogicalTemporalJoin,
     LogicalValues,
     LogicalWatermark,
     LogicalWindow,
@@ -32,6 +33,7 @@ from flinkpy.sql.physical.calcs import calc
 from flinkpy.sql.physical.grouping_sets import expanded
 from flinkpy.sql.physical.interval_bounds import IntervalCondition, interval_condition, time_mark
 from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
+from flinkpy.sql.physical.lookups import lookup_join
 from flinkpy.sql.physical.physical_nodes import (
     ChangelogNormalize,
     ChangingOver,
@@ -377,6 +379,14 @@ class StreamingPlanner:
             unknown_keys=unknown,
         )
 
+    def _temporal_join(self, node: LogicalTemporalJoin) -> PhysicalNode:
+        if time_mark(node.left.schema.fields[node.time].type) is TimeAttribute.PROCTIME:
+            return lookup_join(node, self.plan(node.left))
+        raise ValidationError(
+            "FOR SYSTEM_TIME AS OF a rowtime (a join with the versions of a table) is not "
+            "supported yet; join the version that is valid by a condition between times"
+        )
+
     def _interval_join(
         self, node: LogicalJoin, keys: JoinKeys, near: IntervalCondition
     ) -> PhysicalNode:
@@ -473,5 +483,6 @@ _PLANNERS: dict[type[LogicalNode], _Planner] = {
     LogicalSort: StreamingPlanner._sort,
     LogicalOver: StreamingPlanner._over,
     LogicalJoin: StreamingPlanner._join,
+    LogicalTemporalJoin: StreamingPlanner._temporal_join,
     LogicalSink: StreamingPlanner._sink,
 }

@@ -20,6 +20,7 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalSetOperation,
     LogicalSink,
     LogicalSort,
+    LogicalTemporalJoin,
     LogicalValues,
     LogicalWatermark,
     LogicalWindow,
@@ -121,6 +122,15 @@ def _join(node: LogicalJoin) -> str:
     return f"LogicalJoin(condition=[{condition}], joinType=[{node.kind.value.lower()}]{aware})"
 
 
+def _temporal_join(node: LogicalTemporalJoin) -> str:
+    names = (*node.left.schema.names, *node.right.schema.names)
+    condition = "true" if node.condition is None else rex_text(node.condition, names)
+    return (
+        f"LogicalTemporalJoin(period=[{names[node.time]}], condition=[{condition}], "
+        f"joinType=[{node.kind.value.lower()}])"
+    )
+
+
 def _apply(node: LogicalApply) -> str:
     names = node.left.schema.names
     outer = ", ".join(rex_text(each, names) for each in node.outer)
@@ -168,6 +178,7 @@ _LINES: dict[type[LogicalNode], Callable[[Any], str]] = {
     LogicalRank: _rank,
     LogicalSort: _sort,
     LogicalJoin: _join,
+    LogicalTemporalJoin: _temporal_join,
     LogicalApply: _apply,
     LogicalCorrelate: _correlate,
     LogicalWatermark: _watermark,

@@ -17,6 +17,7 @@ from flinkpy.sql.physical.physical_nodes import (
     HashJoin,
     IntervalJoin,
     Limit,
+    LookupJoin,
     OverAggregate,
     Phase,
     PhysicalNode,
@@ -145,6 +146,23 @@ def _correlate(node: Correlate) -> str:
         f"Correlate(invocation=[{shown_name(node.function)}({arguments})], "
         f"select=[{names_of(node)}], joinType=[{kind}])"
     )
+
+
+def _lookup_join(node: LookupJoin) -> str:
+    left, columns = node.input.schema.names, node.columns.names
+    keys = ", ".join(f"{columns[column]}={rex_text(value, left)}" for column, value in node.keys)
+    kind = "LeftOuterJoin" if node.keeps_left else "InnerJoin"
+    parts = [f"table=[{node.path.catalog}.{node.path.database}.{node.path.name}]"]
+    parts += [f"joinType=[{kind}]", f"lookup=[{keys}]"]
+    if node.filter is not None:
+        parts.append(f"where=[{rex_text(node.filter, columns)}]")
+    if node.condition is not None:
+        names = (*left, *node.found.names)
+        parts.append(f"joinCondition=[{rex_text(node.condition, names)}]")
+    found = ", ".join(node.found.names)
+    if node.projections is not None:
+        found = select_text(node.projections, node.found.names, columns)
+    return f"LookupJoin({', '.join(parts)}, select=[{', '.join([*left, found])}])"
 
 
 def _watermark(node: WatermarkAssigner) -> str:
@@ -287,6 +305,7 @@ _LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
     Expand: _expand,
     UnionAll: _union,
     Correlate: _correlate,
+    LookupJoin: _lookup_join,
     WatermarkAssigner: _watermark,
     Exchange: _exchange,
     HashAggregate: _aggregate,

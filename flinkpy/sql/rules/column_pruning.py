@@ -19,11 +19,13 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalScan,
     LogicalSetOperation,
     LogicalSort,
+    LogicalTemporalJoin,
     LogicalValues,
     LogicalWatermark,
     LogicalWindow,
     input_of,
     join,
+    joined_schema,
     project,
     row_of,
 )
@@ -309,6 +311,24 @@ def _join(node: LogicalJoin, wanted: _Columns) -> _Pruned:
     return _Pruned(plan, left.places if node.kind in (JoinKind.SEMI, JoinKind.ANTI) else places)
 
 
+def _temporal_join(node: LogicalTemporalJoin, wanted: _Columns) -> _Pruned:
+    width = node.left.width
+    read = wanted.union(*map(inputs_of, conjuncts(node.condition)))
+    left = _only(node.left, frozenset(i for i in read if i < width) | {node.time})
+    right = _only(node.right, frozenset(i - width for i in read if i >= width))
+    by = left.plan.width
+    places = left.places | {width + old: by + new for old, new in right.places.items()}
+    plan = replace(
+        node,
+        schema=joined_schema(left.plan.schema, right.plan.schema, node.kind),
+        left=left.plan,
+        right=right.plan,
+        time=left.places[node.time],
+        condition=None if node.condition is None else moved_inputs(node.condition, places),
+    )
+    return _Pruned(plan, places)
+
+
 def _set_operation(node: LogicalSetOperation, wanted: _Columns) -> _Pruned:
     if node.kind != "UNION" or not node.keeps_all:
         wanted = frozenset(range(node.width))
@@ -336,5 +356,6 @@ _HANDLERS: dict[type[LogicalNode], _Handler] = {
     LogicalRank: _rank,
     LogicalSort: _sort,
     LogicalJoin: _join,
+    LogicalTemporalJoin: _temporal_join,
     LogicalSetOperation: _set_operation,
 }

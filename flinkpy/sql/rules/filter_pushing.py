@@ -18,6 +18,7 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalScan,
     LogicalSetOperation,
     LogicalSort,
+    LogicalTemporalJoin,
     LogicalValues,
     LogicalWindow,
     filtered,
@@ -97,6 +98,32 @@ def filter_through_join(node: LogicalNode, context: RuleContext) -> LogicalNode 
         below,
         left=filtered(below.left, conjunction(to_left)),
         right=filtered(below.right, conjunction(to_right)),
+        condition=conjunction([*conjuncts(below.condition), *joined]),
+    )
+    return filtered(made, conjunction(stays))
+
+
+def filter_through_temporal_join(node: LogicalNode, context: RuleContext) -> LogicalNode | None:
+    """A condition over the left goes there. Any other becomes the join's, where a row without a
+    partner does not go out."""
+    if not isinstance(node, LogicalFilter) or not isinstance(node.input, LogicalTemporalJoin):
+        return None
+    below = node.input
+    to_left: list[Rex] = []
+    joined: list[Rex] = []
+    stays: list[Rex] = []
+    for each in conjuncts(node.condition):
+        if not _can_move(each, context):
+            stays.append(each)
+        elif is_over(each, 0, below.left.width):
+            to_left.append(each)
+        else:
+            (joined if below.kind is JoinKind.INNER else stays).append(each)
+    if not (to_left or joined):
+        return None
+    made = replace(
+        below,
+        left=filtered(below.left, conjunction(to_left)),
         condition=conjunction([*conjuncts(below.condition), *joined]),
     )
     return filtered(made, conjunction(stays))
@@ -254,6 +281,7 @@ FILTER_RULES = (
     filters_merged,
     filter_through_project,
     filter_through_join,
+    filter_through_temporal_join,
     condition_into_sides,
     filter_through_aggregate,
     filter_through_set_operation,

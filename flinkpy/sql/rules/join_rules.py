@@ -9,9 +9,9 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalJoin,
     LogicalNode,
     LogicalProject,
+    LogicalTemporalJoin,
     filtered,
     input_of,
-    join,
     joined_schema,
     project,
 )
@@ -179,7 +179,7 @@ def _implied(condition: Rex, first: int, end: int) -> list[Rex]:
 
 def keys_as_columns(node: LogicalNode, context: RuleContext) -> LogicalNode | None:
     """``f(a) = g(b)`` is an equality of columns that are computed below the join."""
-    if not isinstance(node, LogicalJoin) or node.condition is None:
+    if not isinstance(node, (LogicalJoin, LogicalTemporalJoin)) or node.condition is None:
         return None
     width = node.left.width
     end = width + node.right.width
@@ -208,7 +208,13 @@ def keys_as_columns(node: LogicalNode, context: RuleContext) -> LogicalNode | No
         one = RexInput(left.type, index=width + number)
         other = RexInput(right.type, index=end + len(lefts) + number)
         conditions.append(comparison(one, other, function))
-    made = join(left_input, right_input, node.kind, conjunction(conditions), node.null_aware)
+    made = replace(
+        node,
+        schema=joined_schema(left_input.schema, right_input.schema, node.kind),
+        left=left_input,
+        right=right_input,
+        condition=conjunction(conditions),
+    )
     kept = list(range(width))
     if node.kind not in _ONE_SIDE:
         kept += range(width + len(lefts), end + len(lefts))

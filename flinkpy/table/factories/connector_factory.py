@@ -14,7 +14,9 @@ from flinkpy.table.factories.table_options import STRING, OptionTable, TableOpti
 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
-    from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
+    from flinkpy.operators.columnar.table_join import JoinedTable
+    from flinkpy.relational.lookups.lookup_port import AskedTable
+    from flinkpy.sql.physical.physical_nodes import LookupJoin, SinkNode, TableScan
 
 CONNECTOR = TableOption("connector", STRING, None, "Which connector the table has.", required=True)
 
@@ -81,6 +83,10 @@ class ConnectorFactory(ABC):
     def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
         """A stream of columns with the names and types of ``node.schema``."""
         raise ValidationError(f"a table with the connector {self.identifier!r} cannot be read")
+
+    def lookup(self, node: LookupJoin) -> JoinedTable | AskedTable:
+        """What is asked for the rows of keys; they have the columns ``node.columns``."""
+        raise ValidationError(f"a table with the connector {self.identifier!r} cannot be looked up")
 
     def sink(self, stream: DataStream, node: SinkNode) -> None:
         """Writes a stream whose columns are those of ``node.schema``."""

@@ -17,7 +17,9 @@ from flinkpy.table.factories.connector_factory import ConnectorFactory
 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
-    from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
+    from flinkpy.operators.columnar.table_join import JoinedTable
+    from flinkpy.relational.lookups.lookup_port import AskedTable
+    from flinkpy.sql.physical.physical_nodes import LookupJoin, SinkNode, TableScan
 
 # A connector's module is imported when a table has it: Kafka's needs a package of its own.
 CONNECTORS: Mapping[str, tuple[str, str]] = {
@@ -29,6 +31,7 @@ CONNECTORS: Mapping[str, tuple[str, str]] = {
     "blackhole": ("printed_tables", "BlackholeFactory"),
     "kafka": ("kafka.kafka_tables", "KafkaFactory"),
     "upsert-kafka": ("kafka.upsert_kafka_tables", "UpsertKafkaFactory"),
+    "python": ("lookups.python_tables", "PythonFactory"),
     "held": ("held_tables", "HeldFactory"),
     "stream": ("taken_streams", "StreamFactory"),
 }
@@ -47,6 +50,9 @@ class FoundFactories:
 
     def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
         return self.factory(node.path, node.table).scan(env, node)
+
+    def lookup(self, node: LookupJoin) -> JoinedTable | AskedTable:
+        return self.factory(node.path, node.table).lookup(node)
 
     def sink(self, stream: DataStream, node: SinkNode) -> None:
         self.factory(node.path, node.table).sink(stream, node)

@@ -17,14 +17,16 @@ _written: dict[str, list[Row]] = {}
 _arrived = threading.Condition()
 
 
-def register_rows(rows: Iterable[object]) -> str:
+def register_rows(rows: Iterable[object], data_id: str | None = None) -> str:
     """Keeps rows for a table ``WITH ('connector' = 'values', 'data-id' = ...)``, and gives the
-    data-id. A row is a tuple, a list or a Row; only a Row has a kind other than INSERT.
+    data-id. A row is a tuple, a list or a Row; only a Row has a kind other than INSERT. With a
+    ``data_id`` they replace those that it had.
 
     >>> register_rows([(1, "a")]).startswith("rows-")
     True
     """
-    data_id = f"rows-{next(_numbers)}"
+    if data_id is None:
+        data_id = f"rows-{next(_numbers)}"
     _registered[data_id] = [_kind_and_values(row) for row in rows]
     return data_id
 

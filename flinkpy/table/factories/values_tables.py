@@ -10,6 +10,7 @@ from flinkpy.common.logical_types.logical_type import LogicalType, RowType
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import ConnectorFactory, stored_columns
+from flinkpy.table.factories.lookups.lookup_options import ASKED_OPTIONS, cache_of
 from flinkpy.table.factories.registered_rows import begin_results, registered_rows
 from flinkpy.table.factories.table_options import (
     BOOLEAN,
@@ -24,7 +25,8 @@ from flinkpy.table.factories.written_streams import write_stream
 
 if TYPE_CHECKING:
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
-    from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
+    from flinkpy.relational.lookups.lookup_port import AskedTable
+    from flinkpy.sql.physical.physical_nodes import LookupJoin, SinkNode, TableScan
 
 
 def _metadata(text: str) -> dict[str, LogicalType]:
@@ -57,6 +59,9 @@ class ValuesFactory(ConnectorFactory):
             None,
             "What METADATA columns can read, as name:TYPE, ...; rows have it behind their columns.",
         ),
+        TableOption("disable-lookup", BOOLEAN, False, "Whether it cannot be looked up."),
+        TableOption("async", BOOLEAN, False, "Whether lookups are answered by a coroutine."),
+        *ASKED_OPTIONS,
         TableOption("sink-insert-only", BOOLEAN, True, "Whether it takes inserts only."),
         TableOption("sink-changelog-mode-enforced", CHANGES, None, "Which kinds it takes."),
     )
@@ -66,12 +71,14 @@ class ValuesFactory(ConnectorFactory):
         rows = [] if data_id is None else registered_rows(data_id)
         if rows is None:
             raise ValidationError(f"there are no rows {data_id!r}: register_rows() gives a data-id")
+        cache_of(values)
         return SourceAbilities(
             is_bounded=values["bounded"],
             changes=values["changelog-mode"],
             takes_projection=True,
             metadata=values["readable-metadata"] or {},
             rows=len(rows),
+            takes_lookups=not values["disable-lookup"],
         )
 
     def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:
@@ -98,6 +105,11 @@ class ValuesFactory(ConnectorFactory):
         source = changes_source(rows, declared, node.schema.names, values["rows-per-batch"])
         stream = env.from_source(source, source_name=f"Source: {node.path.name}")
         return stream.set_parallelism(1)
+
+    def lookup(self, node: LookupJoin) -> AskedTable:
+        from flinkpy.table.factories.lookups.registered_lookups import looked_up_rows
+
+        return looked_up_rows(node, self.values(node.table))
 
     def sink(self, stream: DataStream, node: SinkNode) -> None:
         from flinkpy.table.factories.changing_tables import KeepingSink

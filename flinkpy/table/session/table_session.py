@@ -88,7 +88,13 @@ class TableSession:
             options.value("table.exec.async-scalar.max-attempts") if retries else 1,
             options.value("table.exec.async-scalar.retry-delay"),
         )
-        rules = TranslationRules(options.zone, sinks, idle_timeout, async_limits=limits)
+        lookups = AsyncLimits(
+            options.value("table.exec.async-lookup.buffer-capacity"),
+            options.value("table.exec.async-lookup.timeout"),
+        )
+        rules = TranslationRules(
+            options.zone, sinks, idle_timeout, async_limits=limits, lookup_limits=lookups
+        )
         return PlanTranslator(self.env, self.connectors, self.registry, rules)
 
     def _configure(self) -> None:

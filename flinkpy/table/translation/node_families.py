@@ -24,6 +24,7 @@ from flinkpy.sql.physical.physical_nodes import (
     IntervalJoin,
     LastRow,
     Limit,
+    LookupJoin,
     MiniBatchAssigner,
     OverAggregate,
     PhysicalNode,
@@ -65,6 +66,12 @@ def _correlated() -> Family:
     from flinkpy.table.translation.families import correlated_rows
 
     return correlated_rows.TRANSLATIONS
+
+
+def _looked_up() -> Family:
+    from flinkpy.table.translation.families import looked_up_rows
+
+    return looked_up_rows.TRANSLATIONS
 
 
 def _aggregates() -> Family:
@@ -119,6 +126,7 @@ _FAMILIES: dict[type[PhysicalNode], Callable[[], Family]] = {
     **dict.fromkeys((TableScan, ValuesNode, UnionAll, Exchange, CollectNode), _inputs),
     **dict.fromkeys((Calc, Expand, Limit), _rows),
     Correlate: _correlated,
+    LookupJoin: _looked_up,
     HashAggregate: _aggregates,
     **dict.fromkeys((GroupAggregate, MiniBatchAssigner, DistinctBuckets), _changing_aggregates),
     **dict.fromkeys((HashJoin, IntervalJoin), _joins),

@@ -46,6 +46,7 @@ class TranslationRules:
     idle_timeout: timedelta | None = None
     gives_uids: bool = False
     async_limits: AsyncLimits = field(default_factory=AsyncLimits)
+    lookup_limits: AsyncLimits = field(default_factory=lambda: AsyncLimits(most_at_once=100))
 
 
 class TranslationContext:

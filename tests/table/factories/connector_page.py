@@ -30,6 +30,7 @@ TEXTS = {
     "(`random`, `sequence`), `.min`, `.max`, `.max-past`, `.length`, `.start`, `.end` and `.null-rate`;\nof what is in it `fields.NAME.element.min`, `fields.NAME.key.min`, `fields.NAME.value.min` and `fields.NAME.FIELD.min`.",
     "nexmark": "The events of the auction benchmark, with the columns `event_type`, `person`, `auction` and `bid`; with `kind`, the columns of one kind.",
     "print": "Prints each row with its kind: `+I[1, a]`.",
+    "python": "A function that is asked for the rows of a key, in a [lookup join](time.md#lookup-joins). It cannot be read as a whole.",
     "blackhole": "Takes all rows and keeps none.",
     "kafka": "Topics of Kafka ([Kafka](../kafka.md)); needs the extra `flinkpy[kafka]`. Rows are only added, and a PRIMARY KEY is refused, unless the format of the\n"
     "messages tells changes: `debezium-json` and `canal-json` (with the options that [files](#debezium-json) of them have).",
@@ -47,6 +48,7 @@ def page() -> str:
             continue
         factory = factory_of(name)
         ways = [word for word, can in (("read", factory.reads), ("written", factory.writes)) if can]
+        ways = ["looked up"] if name == "python" else ways
         parts.append(f"## {name}\n\n{TEXTS[name]} It can be {' and '.join(ways)}.\n")
         parts.append(_table(factory.options))
     parts.append("## Formats of files\n")

@@ -12,7 +12,7 @@ from flinkpy.datastream import DataStream, RuntimeExecutionMode, StreamExecution
 from flinkpy.graph.transformations import OneInputTransformation, PartitionTransformation
 from flinkpy.operators.base import StreamOperator
 from flinkpy.sql.functions.built_in_functions import built_in_functions
-from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
+from flinkpy.sql.physical.physical_nodes import LookupJoin, SinkNode, TableScan
 from flinkpy.table.translation.node_schemas import schema_of
 from flinkpy.table.translation.plan_translator import PlanTranslator
 from flinkpy.table.translation.translation_context import TranslationRules
@@ -29,6 +29,9 @@ class OneTable:
     def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
         self.schema = schema_of(node.schema)
         return env.from_arrow(self.schema.empty_table())
+
+    def lookup(self, node: LookupJoin) -> Any:
+        raise AssertionError("no table is looked up")
 
     def sink(self, stream: DataStream, node: SinkNode) -> None:
         raise AssertionError("the statement is a query")

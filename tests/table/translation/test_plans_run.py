@@ -28,6 +28,7 @@ from flinkpy.sql.physical.physical_nodes import (
     HashAggregate,
     HashJoin,
     Limit,
+    LookupJoin,
     Phase,
     PhysicalNode,
     Rank,
@@ -58,6 +59,9 @@ class HeldTables:
 
     def scan(self, env: StreamExecutionEnvironment, node: TableScan) -> DataStream:
         return env.from_arrow(self.tables[node.path.name].select(list(node.schema.names)), 7)
+
+    def lookup(self, node: LookupJoin) -> Any:
+        raise AssertionError("no table is looked up")
 
     def sink(self, stream: DataStream, node: SinkNode) -> None:
         self.written = stream

@@ -292,10 +292,11 @@ class ColumnFileSource(Source[RowsSplit]):
                 checkpoint,
             )
 
-        def discover(parallelism: int) -> Iterator[RowsSplit]:
-            return (split for file in self._files for split in self._splits_of(file, parallelism))
+        return SplitQueue(context, self.splits, checkpoint, slow=True)
 
-        return SplitQueue(context, discover, checkpoint, slow=True)
+    def splits(self, parallelism: int) -> Iterator[RowsSplit]:
+        """The parts of the files that were there when the source was made, for so many readers."""
+        return (split for file in self._files for split in self._splits_of(file, parallelism))
 
     def create_reader(self, context: ReaderContext) -> SourceReader[RowsSplit]:
         def tell(line: BrokenLine) -> None:

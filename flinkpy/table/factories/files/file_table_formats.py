@@ -40,6 +40,7 @@ class FileTableFormat(ABC):
     name: ClassVar[str]
     options: ClassVar[tuple[TableOption, ...]] = ()
     changes: ClassVar[ChangelogMode] = INSERT_ONLY
+    reads_columns: ClassVar[bool] = True  # whether there is a source of them
 
     @abstractmethod
     def source(
@@ -232,6 +233,7 @@ class RawTables(FileTableFormat):
     """A line is a row, and the only column its text."""
 
     name = "raw"
+    reads_columns = False
 
     def source(
         self, table: CatalogTable, values: TableValues, columns: list[str], batch_rows: int
@@ -267,6 +269,7 @@ class ChangeTables(FileTableFormat):
     that changes keep their order."""
 
     changes = ALL_CHANGES
+    reads_columns = False
 
     def __init__(self, messages: ChangelogFormat) -> None:
         self._messages = messages

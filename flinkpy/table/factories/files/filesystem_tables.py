@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
@@ -12,6 +13,7 @@ from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactor
 from flinkpy.table.factories.files.file_table_formats import FORMATS, FileTableFormat
 from flinkpy.table.factories.files.sink_options import SINK_OPTIONS
 from flinkpy.table.factories.files.table_partitions import TablePartitions
+from flinkpy.table.factories.lookups.lookup_options import RELOAD_INTERVAL, RELOAD_STRATEGY
 from flinkpy.table.factories.table_options import (
     DURATION,
     STRING,
@@ -23,9 +25,12 @@ from flinkpy.table.factories.table_options import (
 )
 
 if TYPE_CHECKING:
+    from flinkpy.connectors.files.reading.column_source import ColumnFileSource
     from flinkpy.datastream import DataStream, StreamExecutionEnvironment
-    from flinkpy.sql.physical.physical_nodes import SinkNode, TableScan
+    from flinkpy.operators.columnar.table_join import JoinedTable
+    from flinkpy.sql.physical.physical_nodes import LookupJoin, SinkNode, TableScan
 
+MONITOR_INTERVAL = "source.monitor-interval"
 FILES_WITH_COUNTED_ROWS = 64  # for the estimate of rows the footers are read
 
 
@@ -37,12 +42,14 @@ class FilesystemFactory(ConnectorFactory):
         TableOption("path", STRING, None, "A folder, a file or a pattern with *.", required=True),
         TableOption("format", one_of(*FORMATS), None, "What the files are.", required=True),
         TableOption(
-            "source.monitor-interval",
+            MONITOR_INTERVAL,
             DURATION,
             None,
             "How often new files are looked for; without it the table ends with what is there.",
         ),
         TableOption("partition.default-name", STRING, "__HIVE_DEFAULT_PARTITION__", "Of null."),
+        RELOAD_STRATEGY,
+        RELOAD_INTERVAL,
         *SINK_OPTIONS,
     )
 
@@ -52,11 +59,12 @@ class FilesystemFactory(ConnectorFactory):
     def abilities_to_read(self, table: CatalogTable, values: TableValues) -> SourceAbilities:
         changes = _format(table).changes
         return SourceAbilities(
-            is_bounded=values["source.monitor-interval"] is None,
+            is_bounded=values[MONITOR_INTERVAL] is None,
             changes=changes,
             takes_projection=True,
             takes_filters=changes.is_insert_only,
             rows=_counted_rows(values),
+            takes_lookups=_format(table).reads_columns,
         )
 
     def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:
@@ -86,6 +94,20 @@ class FilesystemFactory(ConnectorFactory):
             if not os.path.isdir(values["path"]):
                 raise
             return env.from_arrow(arrow_schema_of(node.schema).empty_table())
+
+    def lookup(self, node: LookupJoin) -> JoinedTable:
+        from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of
+        from flinkpy.table.factories.files.looked_up_files import FilesTable
+
+        interval = self.values(node.table)[RELOAD_INTERVAL.name]
+        reload_s = None if interval is None else interval.total_seconds()
+        return FilesTable(self, node.table, arrow_schema_of(node.columns), reload_s)
+
+    def source(self, table: CatalogTable, columns: list[str], rows: int) -> ColumnFileSource:
+        """Reads these columns of the files that are there now."""
+        given = {key: each for key, each in table.options.items() if key != MONITOR_INTERVAL}
+        table = replace(table, options=given)
+        return _format(table).source(table, self.values(table), columns, rows)
 
     def sink(self, stream: DataStream, node: SinkNode) -> None:
         from flinkpy.table.factories.files.file_table_sinks import add_file_sink

@@ -1,0 +1,1 @@
+"""Lookup joins: rows meet what a table has for their keys when they come."""

@@ -1,0 +1,1 @@
+"""Tables that are asked for the rows of a key."""
