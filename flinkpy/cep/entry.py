@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from flinkpy.cep.automaton.pattern_picture import picture_of
 from flinkpy.cep.dynamic.pattern_updates import PatternUpdate
-from flinkpy.cep.pattern import Pattern, Picture
+from flinkpy.cep.pattern import Pattern
 from flinkpy.cep.pattern_json import pattern_from_json, pattern_to_json
 
 Pattern.picture_of = staticmethod(picture_of)
@@ -66,8 +66,8 @@ class CEP:
         return pattern_from_json(text)
 
     @staticmethod
-    def draw(pattern: Pattern) -> Picture:
-        """``pattern.draw()``: the automaton that the pattern is compiled to.
+    def draw(pattern: Pattern) -> str:
+        """``pattern.draw()`` as text: the automaton that the pattern is compiled to.
 
         >>> print(CEP.draw(Pattern.begin("a").next("b")))
         a  (start)
@@ -75,4 +75,4 @@ class CEP:
         b
           take     -> match
         """
-        return pattern.draw()
+        return str(pattern.draw())

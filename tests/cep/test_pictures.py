@@ -59,7 +59,7 @@ def test_a_pattern_is_drawn_as_text_and_as_a_picture_with_the_same_states_and_tr
         .within(Duration.of_seconds(9))
     )
     picture = pattern.draw()
-    assert str(picture) == repr(picture) == str(CEP.draw(pattern))
+    assert str(picture) == repr(picture) == CEP.draw(pattern)
     words = words_in(picture._repr_svg_())
     assert {"start", "complete in time", "no match"} <= set(words)
     for line in str(picture).splitlines():
