@@ -51,6 +51,7 @@ CHANGING = (3, 4, 7, 9, 15, 16, 17, 18, 19, 20)  # mini-batch may help
 KEEPS_NOTHING = (0, 1, 2, 10, 14, 21, 22)
 EVENTS = 10_000 if quick() else 1_500_000
 ROUNDS = 1 if quick() else 3
+BRIEF, MORE = 1.0, 1 if quick() else 7  # a run below so many seconds takes place more often
 EACH, ALL = 2.0, 5.0  # the targets: of every query, of their geometric mean
 
 
@@ -209,7 +210,8 @@ def compared(number: int, here: Here, flink: Flink) -> Comparison:
         warm = form(text, counts_of(few))
         if number != CLOCK and warm.rows != stand:
             raise RuntimeError(f"q{number}: {name} has {warm.rows} rows at the end, we {stand}")
-    rounds = [[steady(run) for run in (here.run, *forms.values())] for _ in range(ROUNDS)]
+    times = ROUNDS * (MORE if here.run(text, counts_of(many)).wall < BRIEF else 1)
+    rounds = [[steady(run) for run in (here.run, *forms.values())] for _ in range(times)]
     ours, *others = (
         Taken(*map(statistics.median, zip(*((each.wall, each.processor) for each in taken))))
         for taken in zip(*rounds)
