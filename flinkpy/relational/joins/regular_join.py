@@ -27,10 +27,11 @@ from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput, KeptRows, kept_rows
 from flinkpy.relational.joins.row_changes import DELETE, INSERT, UPDATE_BEFORE, RowChanges
 from flinkpy.relational.joins.unending_join import UnendingJoin
+from flinkpy.relational.picked_rows import taken
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, empty_batch, with_schema
 from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.multi_map import Numbers, by_key
-from flinkpy.relational.state.row_memory import RowMemory, taken
+from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
 from flinkpy.sql.rex.relational_terms import JoinKind
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.common.types import RowKind
+from flinkpy.relational.picked_rows import taken
 from flinkpy.relational.state.multi_map import by_key
-from flinkpy.relational.state.row_memory import taken
 
 INSERT = RowKind.INSERT.value
 UPDATE_BEFORE = RowKind.UPDATE_BEFORE.value

@@ -12,8 +12,8 @@ import pyarrow as pa
 from flinkpy.operators.columnar.key_index import Grown, KeyIndex, encoded, words_of_rows
 from flinkpy.operators.columnar.key_words import Words
 from flinkpy.relational.key_columns import key_batch, key_names
+from flinkpy.relational.picked_rows import taken
 from flinkpy.relational.state.multi_map import Numbers, SingleRows
-from flinkpy.relational.state.row_memory import taken
 from flinkpy.relational.state.row_store import RowStore
 from flinkpy.relational.state.row_table import RowTable
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.operators.columnar.key_index import Grown
-from flinkpy.relational.relational_operator import empty_batch, one_record_batch, with_schema
+from flinkpy.relational.picked_rows import gathered
+from flinkpy.relational.relational_operator import empty_batch, with_schema
 
 _LOST = 1 << 14  # rows without a number, before they are dropped
 
@@ -67,11 +68,9 @@ class NumberedRows:
 
     def column(self, numbers: npt.NDArray[np.int64], at: int) -> pa.Array:
         """One column of these rows."""
-        chunks = [each.column(at) for each in self._chunks]
-        places = pa.array(self._row_of.values[numbers])
-        if len(chunks) == 1:
-            return chunks[0].take(places)
-        return pa.chunked_array(chunks, self.schema.field(at).type).take(places).combine_chunks()
+        one = [each.select([at]) for each in self._chunks]
+        places = self._row_of.values[numbers]
+        return rows_at(one, places, pa.schema([self.schema.field(at)])).column(0)
 
     def freeze(self) -> FrozenRows:
         """The rows as they are now."""
@@ -112,7 +111,5 @@ def rows_at(
     """The rows at these places of all chunks, as if they were one."""
     if not len(places) or not chunks:
         return empty_batch(schema)
-    if len(chunks) == 1:
-        return chunks[0].take(pa.array(places))
-    taken = pa.Table.from_batches(chunks, schema=schema).take(pa.array(places))
-    return one_record_batch(taken.to_batches(), schema)
+    ends = np.cumsum([each.num_rows for each in chunks])
+    return gathered(chunks, np.append(0, ends[:-1]), places, schema)

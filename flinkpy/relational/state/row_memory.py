@@ -15,7 +15,7 @@ from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import COLUMNS_MEMORY
-from flinkpy.relational.relational_operator import without_columns
+from flinkpy.relational.picked_rows import filtered
 
 
 @dataclass(eq=False)
@@ -122,17 +122,3 @@ def _mapped(data: pa.RecordBatch, folders: Sequence[str]) -> pa.RecordBatch:
     with pa.ipc.new_stream(pa.PythonFile(_Sink(file), "w"), data.schema) as writer:
         writer.write_batch(data)
     return pa.ipc.open_stream(pa.py_buffer(file.mapped())).read_next_batch()
-
-
-def taken(data: pa.RecordBatch, at: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """The rows at these positions, also of a batch without columns."""
-    if not data.num_columns:
-        return without_columns(len(at))
-    return data.take(pa.array(at))
-
-
-def filtered(data: pa.RecordBatch, mask: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-    """The rows for which the mask is true, also of a batch without columns."""
-    if not data.num_columns:
-        return without_columns(int(mask.sum()))
-    return data.filter(pa.array(mask))

@@ -23,8 +23,9 @@ import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.key_index import Grown
+from flinkpy.relational.picked_rows import filtered, gathered
 from flinkpy.relational.relational_operator import empty_batch, one_record_batch, with_schema
-from flinkpy.relational.state.row_memory import Chunk, RowMemory, filtered, taken
+from flinkpy.relational.state.row_memory import Chunk, RowMemory
 
 _LARGEST = 1 << 20  # rows of a chunk: merging or writing it anew takes some milliseconds
 _NOWHERE = -1
@@ -120,21 +121,7 @@ class RowStore:
         if not len(rows):
             return empty_batch(self.schema)
         addresses = self._addresses.values.take(rows)
-        if len(self._chunks) == 1:
-            return taken(self._chunks[0].data, addresses - self._chunks[0].start)
-        which = self._chunk_of(addresses)
-        order = np.argsort(which, kind="stable")  # a radix sort, as these are small
-        ends = np.cumsum(np.bincount(which))
-        ordered, begin, parts = addresses[order], 0, []
-        for chunk, end in zip(self._chunks, ends.tolist()):
-            if end > begin:
-                parts.append(taken(chunk.data, ordered[begin:end] - chunk.start))
-            begin = end
-        if len(parts) == 1:
-            return parts[0]  # the order of what is equal is kept
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return taken(one_record_batch(parts, self.schema), back)
+        return gathered([each.data for each in self._chunks], self._starts, addresses, self.schema)
 
     def delete(self, rows: npt.NDArray[np.int64]) -> None:
         """Deletes the rows with these numbers, which must be there, and be named once."""
