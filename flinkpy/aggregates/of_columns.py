@@ -19,6 +19,7 @@ from flinkpy.aggregates.builtin import BUILT_IN
 from flinkpy.columns.kernels.operand_types import as_computed, counted_in, is_dictionary
 from flinkpy.columns.values.conversion import python_values
 from flinkpy.columns.values.exact_arrays import array_of
+from flinkpy.columns.values.numpy_types import numpy_type
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -62,7 +63,7 @@ class ColumnAggregate:
         numbers = np.dtype(
             "int64"
             if self._counted_in is not None
-            else self.computed_in.to_pandas_dtype()
+            else numpy_type(self.computed_in)
             if is_number
             else wide_integers.WIDE
             if self._adds_decimals

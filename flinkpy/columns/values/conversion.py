@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.columns.values.inference import inferred_type
+from flinkpy.columns.values.numpy_types import numpy_type
 from flinkpy.common.types import Row, RowKind, has_kinds, rows_of_columns
 from flinkpy.core.errors import ProgramError
 
@@ -27,7 +28,7 @@ def python_values(column: pa.Array) -> list[Any]:
             return []
         # not by to_numpy(), which imports pandas if it is installed
         end = column.offset + len(column)
-        numbers = np.frombuffer(column.buffers()[1], kind.to_pandas_dtype(), end)
+        numbers = np.frombuffer(column.buffers()[1], numpy_type(kind), end)
         values: list[Any] = numbers[column.offset :].tolist()
         return values
     if pa.types.is_dictionary(kind):

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkpy.columns.values.numpy_types import numpy_type
 from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
 
@@ -336,7 +337,7 @@ def _double(value: Any) -> float:
 
 
 def _shorter_float(kind: pa.DataType) -> Exactly:
-    dtype = kind.to_pandas_dtype()
+    dtype = numpy_type(kind).type
 
     def exactly(value: Any) -> Any:
         number = _double(value)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from flinkpy.columns.values.conversion import python_values, without_views
+from flinkpy.columns.values.numpy_types import numpy_type
 from flinkpy.common.typeinfo import (
     MapTypeInfo,
     PrimitiveArrayTypeInfo,
@@ -241,7 +242,7 @@ def _floats(column: pa.Array) -> Any:
         if not column.null_count and pc.all(pc.is_finite(column)).as_py():
             return pa.array(list(map(repr, column.to_pylist())), pa.string())
         return _each(column, _float)
-    dtype: Callable[[Any], Any] = column.type.to_pandas_dtype()
+    dtype: Callable[[Any], Any] = numpy_type(column.type).type
     return _each(column, lambda value: _float(float(str(dtype(value)))))
 
 

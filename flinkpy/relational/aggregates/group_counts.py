@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkpy.columns.values.numpy_types import numpy_type
 from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.relational.aggregates.accumulator_port import (
     AggregateSite,
@@ -60,7 +61,7 @@ class Sum(ArrayAccumulator):
         is_float = pa.types.is_floating(site.arguments[0])
         self.kind = pa.float64() if is_float else pa.int64()
         self.partial_types = (self.kind, pa.int64())
-        self.sums = Grown(self.kind.to_pandas_dtype(), 0)
+        self.sums = Grown(numpy_type(self.kind), 0)
         self.counts = Grown(np.int64, 0)
         self.arrays = (self.sums, self.counts)
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkpy.columns.values.numpy_types import numpy_type
 from flinkpy.relational.relational_operator import plain
 
 
@@ -45,7 +46,7 @@ def wrapped(
     if pa.types.is_temporal(kind):
         width = pa.int32() if kind.bit_width == 32 else pa.int64()
         return wrapped(values, width, is_null).view(kind)
-    dtype = np.dtype(kind.to_pandas_dtype())
+    dtype = numpy_type(kind)
     if dtype.kind == "i" and values.dtype.kind == "f":
         values = _cut_to(values, dtype)
     with np.errstate(over="ignore"):

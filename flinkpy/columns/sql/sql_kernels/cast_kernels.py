@@ -27,6 +27,7 @@ from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import fitted, in_s
 from flinkpy.columns.sql.sql_kernels.numbers.integer_kernels import wrapping
 from flinkpy.columns.sql.sql_kernels.text_cast_kernels import from_texts, texts_of
 from flinkpy.columns.sql.sql_meanings.casts.cast_meanings import counted_in_nanoseconds
+from flinkpy.columns.values.numpy_types import numpy_type
 from flinkpy.common.logical_types.logical_type import (
     BooleanType,
     DateType,
@@ -106,7 +107,7 @@ def _of_integers(source: IntegerType, target: LogicalType) -> Callable[[Any], An
     if isinstance(target, IntegerType):
         return lambda values: wrapping(values, kind)
     if isinstance(target, (FloatType, DoubleType)):
-        return lambda values: _from_numpy(values, _numbers(values).astype(kind.to_pandas_dtype()))
+        return lambda values: _from_numpy(values, _numbers(values).astype(numpy_type(kind)))
     if isinstance(target, BooleanType):
         return lambda values: pc.not_equal(values, 0)
     if isinstance(target, DecimalType):
@@ -157,7 +158,7 @@ def _whole_part(source: DecimalType, target: IntegerType) -> Callable[[Any], Any
         numbers = np.asarray(halves.values)
         sizes = np.abs(numbers) // 10**halves.scale
         found = np.where(numbers < 0, -sizes, sizes)
-        return _from_numpy(values, found.astype(kind.to_pandas_dtype()))
+        return _from_numpy(values, found.astype(numpy_type(kind)))
 
     return change
 
@@ -179,14 +180,14 @@ def _of_floats(target: LogicalType) -> Callable[[Any], Any] | None:
         kept = np.where(is_high | is_low | np.isnan(numbers), 0.0, numbers).astype(f"i{bits // 8}")
         kept = np.where(is_high, np.iinfo(kept.dtype).max, kept)
         kept = np.where(is_low, np.iinfo(kept.dtype).min, kept)
-        return _from_numpy(values, kept.astype(kind.to_pandas_dtype()))
+        return _from_numpy(values, kept.astype(numpy_type(kind)))
 
     return change
 
 
 def _numbers(values: pa.Array) -> Any:
     """The numbers of a column, whatever lies where a value is null."""
-    kind = values.type.to_pandas_dtype()
+    kind = numpy_type(values.type)
     numbers = np.frombuffer(values.buffers()[1] or b"", kind)
     return numbers[values.offset : values.offset + len(values)]
 
