@@ -79,6 +79,16 @@ class Interpreter:
         self._completion = Completion(automaton.skip)
         self._holds: dict[Condition, Holds] = {each: each.bind() for each in automaton.conditions()}
 
+    @property
+    def within_of_quiet(self) -> int:
+        """How long partial matches may be that end without giving anything, if no complete match
+        waits for them; 0 if they give something, or if the time between two events counts."""
+        automaton = self.automaton
+        gives = self.gives_timed_out or any(
+            state.kind is StateKind.PENDING for state in automaton.states
+        )
+        return 0 if gives or automaton.within_previous_ms else automaton.within_ms
+
     def advance(self, runs: Runs, time: int) -> tuple[Runs, list[Found]]:
         """Time has come to ``time``: gives what timed out, and the matches that are complete
         because of it."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from flinkpy.cep.automaton.interpreter import Interpreter
 from flinkpy.cep.automaton.partial_matches import FIRST, NO_RUNS, STATE, TIME, Found, Runs
-from flinkpy.cep.automaton.pattern_states import END, Automaton, StateKind
+from flinkpy.cep.automaton.pattern_states import END, Automaton
 from flinkpy.cep.matching.calendar import PARTS
 from flinkpy.cep.matching.generated_loop import GeneratedLoop, Take
 from flinkpy.core.codegen.generated import forget_source
@@ -28,12 +28,7 @@ class EventSteps:
         self._within_ms = automaton.within_ms
         self._interpreter = Interpreter(automaton, now_ms, gives_timed_out)
         # whether partial matches that time out are only dropped, if no match waits behind them
-        self._drops = (
-            automaton.within_ms > 0
-            and not self.has_gaps
-            and not gives_timed_out
-            and all(state.kind is not StateKind.PENDING for state in automaton.states)
-        )
+        self._drops = self._interpreter.within_of_quiet > 0
         self._width = _width(automaton, gives_timed_out)
         # equal for automata whose partial matches of one event time out together
         self.timing: object = (self._within_ms, self._width) if self._drops else self

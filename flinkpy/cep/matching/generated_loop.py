@@ -47,6 +47,7 @@ class GeneratedLoop:
 
     def __init__(self, interpreter: Interpreter) -> None:
         self._automaton: Automaton = interpreter.automaton
+        self._within_of_quiet = interpreter.within_of_quiet
         self._waiting = set(waiting_states(self._automaton))
         self._leaves: dict[Condition, str] = {}  # the variables that hold what conditions said
         self._called: dict[Condition, str] = {}  # the names of what conditions call
@@ -198,13 +199,27 @@ class GeneratedLoop:
         else:
             due = f"runs[0][2][2] + {automaton.within_ms} <= time"
         lines = [
-            f"elif {due}:",
             "    runs, found = advance(runs, time)",
             "    if runs is not before:",
             "        matcher.put(key, before, runs, time)",
             "        before = runs or None",
             "        yield from found",
         ]
+        within = self._within_of_quiet
+        if within:  # they are only left out, if no complete match waits for one of them
+            lines = [
+                f"    if runs[-1][0] != {END!r}:",
+                f"        runs = new(Runs, [run for run in runs if run[2][2] + {within} > time])",
+                "        grown -= len(before) - len(runs)",
+                "        if runs:",
+                "            kept_of[key] = before = runs",
+                "        else:",
+                "            before = None",
+                "            del kept_of[key]",
+                "    else:",
+                *_indented(lines, 1),
+            ]
+        lines = [f"elif {due}:", *lines]
         return [*lines, "last[key] = time"] if automaton.within_previous_ms else lines
 
     def _steps_of_runs(self) -> list[str]:

@@ -22,7 +22,7 @@ from flinkpy.cep.automaton.partial_matches import (
     Runs,
     match_of,
 )
-from flinkpy.cep.automaton.pattern_states import END, StateKind
+from flinkpy.cep.automaton.pattern_states import END
 from flinkpy.cep.matching.calendar import Calendar
 from flinkpy.cep.matching.generated_loop import GeneratedLoop
 from flinkpy.core.codegen.generated import failure_in, forget_source
@@ -70,11 +70,7 @@ class RowMatcher:
         self._event: Any = None
         self._most, self._warned = most, False
         self._gaps = bool(self._automaton.within_previous_ms)
-        gives = interpreter.gives_timed_out or any(
-            state.kind is StateKind.PENDING for state in self._automaton.states
-        )
-        # of a pattern whose partial matches end without giving anything; else 0
-        self._within_of_quiet = 0 if gives or self._gaps else self._automaton.within_ms
+        self._within_of_quiet = interpreter.within_of_quiet
         self._loop = GeneratedLoop(interpreter) if generated else None
 
     @property
@@ -134,14 +130,16 @@ class RowMatcher:
             before = self.runs.get(key)
             if before is None:
                 continue
-            if within and before[-1][STATE] != END:  # mostly there is nothing to do yet
+            if within and before[-1][STATE] != END:
                 due = before[0][FIRST][TIME] + within
-                if due > now:
+                if due > now:  # mostly there is nothing to do yet
                     calendar.add(due, key)
                     continue
-                if before[-1][FIRST][TIME] + within <= now:  # or all are too long
-                    self.put(key, before, NO_RUNS, now)
-                    continue
+                left = [run for run in before if run[FIRST][TIME] + within > now]
+                self.put(key, before, left, now)
+                if left:
+                    calendar.add(left[0][FIRST][TIME] + within, key)
+                continue
             runs, found = self.interpreter.advance(before, now)
             self.put(key, before, runs, now)
             self._enter(key, runs)
