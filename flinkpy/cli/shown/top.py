@@ -3,7 +3,6 @@ second or two."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from flinkpy.cli.tell import tell
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
 from flinkpy.cluster.display.operator_lines import operator_lines
+from flinkpy.cluster.display.terminal_size import terminal_size
 from flinkpy.cluster.display.vertex_rates import human
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.ids import JobId
@@ -38,7 +38,7 @@ def show_top(
     session, is_terminal = reach_session(target, definitions, conf), sys.stdout.isatty()
     for number, lines in enumerate(pictures(session)):
         if is_terminal:
-            size = shutil.get_terminal_size()
+            size = terminal_size()
             click.clear()
             lines = [line[: size.columns] for line in lines[: size.lines - 1]]
         tell("\n".join(lines))

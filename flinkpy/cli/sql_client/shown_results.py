@@ -3,11 +3,11 @@ make, which at a terminal is drawn anew while it changes."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
+from flinkpy.cluster.display.terminal_size import terminal_size
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.table import ResultKind, TableResult
 from flinkpy.table.results.folded_rows import FoldedRows, folded
@@ -41,7 +41,7 @@ def show_changing_table(result: TableResult, screen: TextIO, clock: Clock = SYST
     """Draws the last rows of the table while changes come, and the whole table when the query has
     ended, or Ctrl-C ends it."""
     table, drawn, next_s = FoldedRows(), 0, 0.0
-    room = max(_LEAST_LINES, shutil.get_terminal_size().lines - _LEAST_LINES)
+    room = max(_LEAST_LINES, terminal_size().lines - _LEAST_LINES)
     with result.collect() as rows:
         try:
             for row in rows:

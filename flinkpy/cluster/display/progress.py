@@ -9,7 +9,6 @@ printing it."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 import unicodedata
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any, TextIO
 
 from flinkpy.actors.gateways import JobDetails
 from flinkpy.cluster.display.slot_notice import waiting_for_slots
+from flinkpy.cluster.display.terminal_size import terminal_size
 from flinkpy.cluster.display.vertex_rates import Rates, human
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.lifecycles import ExecutionState
@@ -97,7 +97,7 @@ class ProgressDisplay:
     def update(self, details: JobDetails) -> None:
         """Redraws the display."""
         now = self._clock.monotonic()
-        width, height = shutil.get_terminal_size()
+        width, height = terminal_size()
         lines = progress_lines(
             details, self._rates.update(details.vertices), now - self._started, width
         )
