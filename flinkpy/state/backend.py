@@ -16,6 +16,7 @@ from flinkpy.state.api import State
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.state.snapshots.frozen_tables import FrozenRegion
 from flinkpy.state.snapshots.saved_state import FrozenKeyedState, PreparedPieces
+from flinkpy.state.timed_entries import TimedEntries
 
 RegionEntries: TypeAlias = Callable[[], FrozenRegion]
 
@@ -73,6 +74,16 @@ class KeyedStateBackend(ABC):
         columns. ``entries`` is called at each barrier and gives it as one value per key, which
         nobody changes afterwards; or it gives a function that is called when the state is written,
         in another thread. Returns what was restored under the name, in the same form."""
+
+    def timed_entries(self, name: str) -> TimedEntries | None:
+        """Where an operator lays what it has no room for in memory, by key and moment; None of a
+        backend that has only memory: ``take_timed`` then gives what was saved of it."""
+        return None
+
+    def take_timed(self, name: str) -> Mapping[Any, Mapping[tuple[int, Any], Any]]:
+        """What another backend saved of its ``timed_entries``: the values of each key, by moment
+        and name. It belongs to the operator from now on."""
+        return {}
 
     @abstractmethod
     def keys(self, name: str) -> Iterator[Any]:

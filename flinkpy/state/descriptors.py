@@ -22,6 +22,7 @@ class StateKind(Enum):
     AGGREGATING = "aggregating state"
     ENGINE = "state of the engine"  # one plain value per key, written by the engine's own loops
     REGION = "region"  # held by an operator in a form of its own
+    TIMED = "region on disk"  # what an operator has no room for: moment and name -> value
 
 
 @runtime_checkable

@@ -43,7 +43,7 @@ class Form(NamedTuple):
 
 def form_of(kind: StateKind, expires: bool) -> Form:
     """The form of a kind of state."""
-    if kind in (StateKind.ENGINE, StateKind.REGION):
+    if kind in (StateKind.ENGINE, StateKind.REGION, StateKind.TIMED):
         return Form(same, same, _always, _sweep_single, private_copy)
     dump, load = (_dump_stamped, _load_stamped) if expires else (reveal, adopt)
     if kind is StateKind.LIST:

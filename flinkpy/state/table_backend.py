@@ -169,6 +169,10 @@ class TableBackend(KeyedStateBackend):
         self._regions[name] = entries
         return self._unclaimed.pop(name, {})
 
+    def take_timed(self, name: str) -> Mapping[Any, Mapping[tuple[int, Any], Any]]:
+        table = self._tables.pop(name, None)
+        return {} if table is None else table.entries
+
     def _table(self, name: str, kind: StateKind, meta: StateMeta) -> Table:
         table = self._tables.get(name)
         if table is None:

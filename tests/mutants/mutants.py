@@ -39,6 +39,7 @@ class Mutant(NamedTuple):
         return Change(self.file, self.old, self.new), *self.also
 
 
+BEYOND_MEMORY = "tests/windowing/test_windows_beyond_memory.py"
 RULES = "tests/actors/endpoints/test_control_plane_rules.py"
 PROTOCOL = "tests/actors/endpoints/test_slot_protocol.py"
 STATUS = "tests/actors/endpoints/test_job_status.py"
@@ -1079,6 +1080,34 @@ MUTANTS = (
         "                self._passing.add(data.filter(pa.array(~is_here)))",
         "                yield from self._here.probe(data.filter(pa.array(~is_here)))",
         ("tests/relational/test_hash_join.py::test_joins_give_what_duckdb_says",),
+    ),
+    Mutant(
+        "a slice on disk is read before records are added to it",
+        "flinkpy/windowing/slices/row_slices.py",
+        "            states.update(found)\n",
+        "            states.update({})\n",
+        (BEYOND_MEMORY,),
+    ),
+    Mutant(
+        "what leaves memory is part of a checkpoint until it is written",
+        "flinkpy/windowing/slices/row_slices.py",
+        "            held = [*self._beyond.leaving.items(), *held]\n",
+        "            held = [*held]\n",
+        (BEYOND_MEMORY,),
+    ),
+    Mutant(
+        "a slice on disk goes with its last window",
+        "flinkpy/state/timed_entries.py",
+        "            self._entries.drop(start)\n",
+        "            pass\n",
+        (BEYOND_MEMORY,),
+    ),
+    Mutant(
+        "entries of the database end where their range ends",
+        "flinkpy/state/rocksdb/database.py",
+        "        if entry[0] >= end:\n",
+        "        if entry[0] >= end + bytes([255]):\n",
+        ("tests/state/test_timed_entries.py",),
     ),
     Mutant(
         "changes of one subtask are written by one",

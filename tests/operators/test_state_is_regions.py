@@ -159,7 +159,7 @@ KEPT: dict[str, dict[str, str]] = {
     "RowsOfSessionsOperator": {"_sessions": REGION},
     "SessionAggregatesOperator": {"_sessions": REGION},
     "SelectColumnsOperator": {"_select": FROM_INPUT, "_result": FROM_INPUT},
-    "SliceOperator": {"store": REGION, "_ahead": REGION},
+    "SliceOperator": {"store": REGION, "_ahead": REGION, "_groups_ahead": REGION},
     "TimestampsAndWatermarksOperator": {"_timer": NOTHING, "zone": FROM_INPUT},
     "CalcAtWatermarkOperator": {"_watermark": TIME},
     "WatermarkRowsOperator": {"_watermark": TIME},

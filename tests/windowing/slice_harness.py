@@ -3,7 +3,7 @@ window by window, without slices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,7 @@ class Alone:
         timers: ManualTimers | None = None,
         batch_records: int = 3,
         backend: str = "hashmap",
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.operator = operator
         self.out = Gathered()
@@ -112,7 +113,7 @@ class Alone:
             self.timers,
             lambda action: action(),
             lambda event: None,
-            {"state.backend.type": backend},
+            {"state.backend.type": backend, **(options or {})},
             batch_records=batch_records,
         )
         operator.setup(context, self.out)

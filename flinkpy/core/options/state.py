@@ -84,6 +84,15 @@ ROCKSDB_HIGH_PRIORITY_RATIO = option(
     "The share of that memory for indexes and filters.",
     without_effect="RocksDB's Python binding has caches without such a part",
 )
+ROCKSDB_OBJECTS = option(
+    "state.backend.rocksdb.memory.objects",
+    int,
+    64 << 20,
+    "Bytes of Python objects that windows of an operator and subtask keep in memory, by estimate; "
+    "what is beyond lies in the database.",
+    memory=True,
+    at_least=0,
+)
 COLUMNS_MEMORY = option(
     "state.backend.columns.memory",
     int,

@@ -140,7 +140,7 @@ class HeapKeyedStateBackend(TableBackend):
         entries = table.entries
         if isinstance(entries, RunningValues):
             return entries.freeze_entries()
-        if table.kind is StateKind.ENGINE:
+        if table.kind in (StateKind.ENGINE, StateKind.TIMED):
             return settled(name, entries.copy())
         layers = self._layers.get(name)
         if layers is None:

@@ -54,6 +54,7 @@ class RocksDBConfig:
     block_cache: int = 64 << 20
     write_buffer: int = 64 << 20
     incremental: bool = False  # whether its files are what checkpoints consist of
+    objects: int = 64 << 20  # that operators keep in memory of what could lie here
     shared: SharedMemory | None = None  # with the process's other databases, in place of both sizes
 
     @staticmethod
@@ -68,6 +69,7 @@ class RocksDBConfig:
             read(values, options.ROCKSDB_BLOCK_CACHE),
             read(values, options.ROCKSDB_WRITE_BUFFER),
             read(values, CHECKPOINT_INCREMENTAL),
+            read(values, options.ROCKSDB_OBJECTS),
             shared_memory(values),
         )
 
@@ -122,6 +124,12 @@ class RocksDBStore:
     @property
     def directory(self) -> str:
         return str(self._folder.path)
+
+    def get_all(self, keys: list[bytes]) -> list[bytes | None]:
+        """What is stored for each of these keys."""
+        assert self._db is not None
+        found: Any = self._db.get(keys)  # type: ignore[arg-type]  # its stub knows no bytes here
+        return list(found)
 
     def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Puts each; None deletes."""
@@ -184,14 +192,10 @@ class RocksDBStore:
         return _while_prefixed(entries, prefix)
 
     def scan_range(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """All entries from ``begin`` on and before ``end``, in order."""
-        from rocksdict import ReadOptions
-
+        """All entries from ``begin`` on and before ``end``, in order, as of the call."""
         assert self._db is not None
-        limited = ReadOptions()
-        limited.set_iterate_upper_bound(end)
-        entries: Any = self._db.items(from_key=begin, read_opt=limited)
-        return iter(entries)
+        entries: Any = self._db.items(from_key=begin)
+        return _before(entries, end)
 
     def last_before(self, key: bytes) -> bytes | None:
         """The last key before this one."""
@@ -227,6 +231,15 @@ def _while_prefixed(
 ) -> Iterator[tuple[bytes, bytes]]:
     for entry in entries:
         if not entry[0].startswith(prefix):
+            return
+        yield entry
+
+
+def _before(entries: Iterator[tuple[bytes, bytes]], end: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The entries before this key. RocksDB has an upper bound of its own, but the binding frees the
+    bytes of it together with the options, which an iterator does not keep."""
+    for entry in entries:
+        if entry[0] >= end:
             return
         yield entry
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
 from typing import Any
 
-from flinkpy.state.descriptors import StateKind
 from flinkpy.state.rocksdb.database import RocksDBStore
 from flinkpy.state.rocksdb.layout import KeyLayout, ListLayout, MapLayout
 from flinkpy.state.rocksdb.slot_cache import Slots
@@ -253,17 +252,3 @@ def _without_repeats(keys: Iterable[Any]) -> Iterator[Any]:
         if last is _MISSING or (key is not last and key != last):
             yield key
         last = key
-
-
-def entries_of(
-    kind: StateKind,
-    store: RocksDBStore,
-    number: int,
-    max_parallelism: int,
-    name: str,
-    expires: bool,
-) -> Entries:
-    """The entries of a new state of that kind."""
-    shape = {StateKind.LIST: ListEntries, StateKind.MAP: MapEntries}.get(kind, ValueEntries)
-    made: Entries = shape(store, number, max_parallelism, name, expires)
-    return made

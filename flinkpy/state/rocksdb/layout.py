@@ -6,6 +6,7 @@ lists and maps the element's place in them.
     value, reducing, aggregating, engine:  state | group | key      a slot for each key
     map:   state | group | length | key | user key                  a slot for each entry
     list:  state | group | length | key | number                    a slot for each element
+timed: state | group | moment | length | key | name             a slot for each moment and name
 
 So the state of a key group is one range, and so is the list or map of a key. Appending to a list is
 one write and no read: the numbers come from a counter of the whole state, which only has to grow.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flinkpy.core.keys import key_group
+from flinkpy.core.keys import key_group, key_groups
 from flinkpy.state.rocksdb.key_bytes import (
     decode_key,
     encode_key,
@@ -27,7 +28,9 @@ from flinkpy.state.rocksdb.key_bytes import (
 
 STATE, GROUP = 2, 2  # bytes of each
 HEAD = STATE + GROUP
+MOMENT = 8
 _SEQUENCE = 8
+_SIGN = 1 << 63
 
 
 class KeyLayout:
@@ -84,6 +87,33 @@ class MapLayout(KeyLayout):
         return decode_key(data)
 
 
+class TimeLayout(MapLayout):
+    """One slot per key, moment and name; the slot is (key, (moment, name)). What belongs to one
+    moment is one range of each key group."""
+
+    read_one_by_one = False
+
+    def place(self, slot: tuple[Any, Any]) -> bytes:
+        key, (moment, name) = slot
+        at = moment_bytes(moment)
+        return self.head(key) + at + sized(encode_key(key)) + encode_key(name)
+
+    def places(self, moment: int, keys: list[Any]) -> list[bytes]:
+        """The places of these keys at a moment, without a name."""
+        at, prefix = moment_bytes(moment), self.prefix
+        groups = key_groups(keys, self._max_parallelism)
+        heads = {group: prefix + group.to_bytes(GROUP, "big") + at for group in set(groups)}
+        end = encode_key(None)
+        return [heads[group] + sized(encode_key(key)) + end for group, key in zip(groups, keys)]
+
+    def may_differ_elsewhere(self, place: bytes) -> bool:
+        return False
+
+    def slot(self, place: bytes) -> tuple[Any, Any]:
+        key, end = unsized(place, HEAD + MOMENT)
+        return decode_key(key), (moment_of(place), decode_key(place[end:]))
+
+
 class ListLayout(MapLayout):
     """One slot per element of the key's list; the slot is (key, number)."""
 
@@ -97,3 +127,17 @@ class ListLayout(MapLayout):
 
     def decode_sub(self, data: bytes) -> int:
         return int.from_bytes(data, "big")
+
+
+def moment_bytes(moment: int) -> bytes:
+    """A moment in bytes that are in the order of time.
+
+    >>> moment_bytes(-1) < moment_bytes(0) < moment_bytes(1 << 40)
+    True
+    """
+    return (moment + _SIGN).to_bytes(MOMENT, "big")
+
+
+def moment_of(place: bytes) -> int:
+    """The moment of a timed slot's place."""
+    return int.from_bytes(place[HEAD : HEAD + MOMENT], "big") - _SIGN

@@ -18,7 +18,7 @@ from flinkpy.state.backend import StateStatistics
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
-from flinkpy.state.rocksdb.entries import Entries, entries_of
+from flinkpy.state.rocksdb.entries import Entries, ListEntries, MapEntries, ValueEntries
 from flinkpy.state.rocksdb.expiry import RangeCleanup
 from flinkpy.state.rocksdb.frozen_database import Contents, FrozenDatabase, SavedTable
 from flinkpy.state.rocksdb.layout import HEAD, STATE
@@ -32,6 +32,7 @@ from flinkpy.state.rocksdb.rocksdb_states import (
     RocksDBTtlMapState,
     RocksDBValueState,
 )
+from flinkpy.state.rocksdb.timed_table import TimedEntriesOnDisk, TimedTable
 from flinkpy.state.snapshots.frozen_tables import (
     FrozenTable,
     FrozenTables,
@@ -40,6 +41,7 @@ from flinkpy.state.snapshots.frozen_tables import (
     refuse_strays,
 )
 from flinkpy.state.snapshots.keyed_pieces import FrozenGroups
+from flinkpy.state.snapshots.keyed_snapshots import StateMeta
 from flinkpy.state.snapshots.saved_state import FrozenKeyedState, PreparedPieces
 from flinkpy.state.states.incremental_cleanup import Cleanup
 from flinkpy.state.states.ttl_states import (
@@ -49,6 +51,13 @@ from flinkpy.state.states.ttl_states import (
     ttl_value_state,
 )
 from flinkpy.state.table_backend import Pairs, Table, TableBackend
+from flinkpy.state.timed_entries import TimedEntries
+
+_SHAPES: Mapping[StateKind, Callable[..., Entries]] = {
+    StateKind.LIST: ListEntries,
+    StateKind.MAP: MapEntries,
+    StateKind.TIMED: TimedTable,
+}
 
 
 class RocksDBKeyedStateBackend(TableBackend):
@@ -75,6 +84,7 @@ class RocksDBKeyedStateBackend(TableBackend):
         super().__init__(max_parallelism, groups, clock)
         require_rocksdb()
         self._config, self._made = config or RocksDBConfig(), 0
+        self._timed = 0  # how many holders of timed entries there are
         self._opened: RocksDBStore | None = None
 
     @property
@@ -90,7 +100,29 @@ class RocksDBKeyedStateBackend(TableBackend):
 
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Entries:
         self._made += 1
-        return entries_of(kind, self._store, self._made, self._max_parallelism, name, expires)
+        return self._entries(kind, self._store, self._made, name, expires)
+
+    def _entries(
+        self, kind: StateKind, store: RocksDBStore, number: int, name: str, expires: bool
+    ) -> Entries:
+        shape = _SHAPES.get(kind, ValueEntries)
+        return shape(store, number, self._max_parallelism, name, expires)
+
+    def timed_entries(self, name: str) -> TimedEntries:
+        self._timed += 1
+        return TimedEntriesOnDisk(partial(self._timed_table, name), self._groups, self._share)
+
+    def _timed_table(self, name: str, make: bool) -> TimedTable | None:
+        """The database is not opened before something has to be written to it."""
+        if not make and name not in self._tables:
+            return None
+        meta = StateMeta(StateKind.TIMED.value, "", False)
+        entries: TimedTable = self._table(name, StateKind.TIMED, meta).entries
+        return entries
+
+    def _share(self) -> int:
+        """What each holder of timed entries may keep in memory."""
+        return self._config.objects // max(1, self._timed)
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
         return RangeCleanup(table.entries.slots, size, rules.clock.time_ns, rules.ttl_ns)
@@ -148,9 +180,7 @@ class RocksDBKeyedStateBackend(TableBackend):
         self._made = max((saved.number for saved in prepared.tables.values()), default=0)
         for name, saved in prepared.tables.items():
             kind = StateKind(saved.meta.kind)
-            entries = entries_of(
-                kind, prepared.store, saved.number, self._max_parallelism, name, saved.meta.expires
-            )
+            entries = self._entries(kind, prepared.store, saved.number, name, saved.meta.expires)
             entries.next_number, entries.slots.forms_differ = saved.next_number, saved.forms_differ
             self._tables[name] = Table(kind, saved.meta, entries)
 

@@ -32,6 +32,7 @@ CACHED_SLOTS = 1 << 15
 CACHED_BYTES = 16 << 20
 _LIGHT_TEXT = 256
 _LIGHT = {int, float, bool, type(None)}
+_ALONE = frozenset({int, str, bytes, type(None)})  # no other key that is decoded equals one of them
 _place_of = itemgetter(0)
 _STAMP = struct.Struct("<q")
 _UNKNOWN, ABSENT = object(), object()
@@ -137,6 +138,30 @@ class Slots:
         ``read_slot`` and ``touched_ns``."""
         self.flush()
         return self._store.scan(self.layout.prefix, start)
+
+    def read_all(self, keys: list[Any], places: list[bytes]) -> dict[Any, Any]:
+        """The values at many places, past the cache, by the keys of their slots: those of them that
+        are there, in the form in which they were put."""
+        decode, found = self._decode, dict[Any, Any]()
+        for key, place, data in zip(keys, places, self._store.get_all(places)):
+            if data is not None:
+                if data[0] or type(key) not in _ALONE:
+                    key = self.read_slot(place, data)[0]
+                found[key] = decode(_payload(data))
+        return found
+
+    def read_one(self, place: bytes, data: bytes) -> tuple[Any, Any]:
+        """The slot and the value of a database entry."""
+        return self.read_slot(place, data), self._decode(_payload(data))
+
+    def write_all(self, slots: Iterable[Any], places: list[bytes], values: Iterable[Any]) -> None:
+        """Stores the values of many slots, past the cache."""
+        entry = self._entry
+        changes = [
+            (place, entry(slot, place, value)) for slot, place, value in zip(slots, places, values)
+        ]
+        changes.sort(key=_place_of)
+        self._store.write(changes)
 
     def flush(self) -> None:
         """Writes the changed slots to the database."""

@@ -135,7 +135,7 @@ class SliceLoops:
             else:
                 self._by_key(upcoming, states, self._select, self._entered, self._update)
         except _OddShape:  # the iterator knows how far it got
-            self._generalise()
+            self.generalise()
             self.add(values[len(values) - length_hint(upcoming) - 1 :], states)
         except BaseException as error:
             raise user_code_error(
@@ -150,7 +150,7 @@ class SliceLoops:
         try:
             self._by_pair(upcoming, states, self._entered, self._update)
         except _OddShape:
-            self._generalise()
+            self.generalise()
             self.add_pairs(pairs[len(pairs) - length_hint(upcoming) - 1 :], states)
         except BaseException as error:
             raise user_code_error(
@@ -177,7 +177,7 @@ class SliceLoops:
             if len(set(map(shape_of, accumulators))) == 1:
                 self._specialise(accumulators[0])
             else:
-                self._generalise()
+                self.generalise()
 
     def forget(self) -> None:
         """Takes the sources out of linecache."""
@@ -205,7 +205,7 @@ class SliceLoops:
             self._shape = shape_of(sample)
             self._compile(expression)
 
-    def _generalise(self) -> None:
+    def generalise(self) -> None:
         """From now on the loops are for all records."""
         self._undecided, self._shape = False, None
         self._compile(CALLED)

@@ -21,6 +21,7 @@ from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.keys import key_group
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -87,27 +88,57 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         return self.store.held
 
     def _frozen(self) -> Callable[[Turns], dict[Any, tuple[int, Any]]]:
-        now, ahead, saved = self._times.now, self._ahead, self.store.freeze()
-        return lambda turns: {
-            key: (max(now, ahead.get(share, now)), data) for key, share, data in saved(turns)
+        until, saved = self._evaluated_until(), self.store.freeze()
+        return lambda turns: {key: (until(share), data) for key, share, data in saved(turns)}
+
+    def _frozen_groups(self) -> dict[int, tuple[int, int]]:
+        """Until when the windows of each key group were evaluated, where the backend has saved
+        accumulators."""
+        if not self.store.is_on_disk:
+            return {}
+        from flinkpy.operators.columnar.state_tables import key_of_group
+
+        now, most = self._times.now, self.context.task.max_parallelism
+        return {
+            key_of_group(group, most): (group, max(now, self._groups_ahead.get(group, now)))
+            for group in self.backend.statistics.groups
         }
+
+    def _evaluated_until(self) -> Callable[[Any], int]:
+        """Until when the windows of a share were evaluated, as of now."""
+        now, ahead, groups = self._times.now, self._ahead, self._groups_ahead
+        if not groups:
+            return lambda share: max(now, ahead.get(share, now))
+        most = self.context.task.max_parallelism
+        return lambda share: max(
+            now, ahead.get(share, now), groups.get(key_group(share, most), now)
+        )
 
     def _restore(self) -> None:
         """Keys may come from several subtasks, not all at the same time: those ahead are left out
         until the others have caught up."""
-        saved = self.backend.register_region(self.store.state_name, self._frozen)
-        self._times.now = now = min((until for until, _ in saved.values()), default=MIN_TIMESTAMP)
+        name = self.store.state_name
+        saved = self.backend.register_region(name, self._frozen)
+        groups = self.backend.register_region(f"{name} until", self._frozen_groups).values()
+        self._times.now = now = min(
+            (until for until, _ in (*saved.values(), *((until, group) for group, until in groups))),
+            default=MIN_TIMESTAMP,
+        )
         shares = self.store.restore({key: data for key, (_, data) in saved.items()})
         # evaluated until
         self._ahead: dict[Any, int] = {
             shares[key]: until for key, (until, _) in saved.items() if until > now
         }
+        # the same of those on disk
+        self._groups_ahead = {group: until for group, until in groups if until > now}
         self._times.settle(self.store.starts)
 
     # -- records -----------------------------------------------------------------------------------
 
     def process_batch(self, batch: Batch) -> Work | None:
         store = self.store
+        if not self._ahead:  # of what is on disk, keys of a group were evaluated until one moment
+            store.relieve()
         store.after_batch()
         self.backend.after_records(len(batch))
         records = store.records_of(batch)
@@ -204,24 +235,26 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
             times.now = until
             return
         yield from store.emit(
-            (self._evaluated(window) for window in times.due(store.starts, until)), until, self
+            (each for window in times.due(store.starts, until) for each in self._evaluated(window)),
+            until,
+            self,
         )
         times.now = until
         store.forget(times.over(store.starts), times.is_cleaned_up)
         times.settle(store.starts)
-        if self._ahead and until >= max(self._ahead.values()):
-            self._ahead = {}
+        ahead = (*self._ahead.values(), *self._groups_ahead.values())
+        if ahead and until >= max(ahead):
+            self._ahead, self._groups_ahead = {}, {}
 
-    def _evaluated(self, window: TimeWindow) -> Evaluated:
-        contents = self.store.evaluate(
+    def _evaluated(self, window: TimeWindow) -> Iterator[Evaluated]:
+        until = self._evaluated_until()
+        for contents in self.store.parts(
             self._within(window), lambda start: self._times.survives(start, window)
-        )
-        # without the keys for which the window was evaluated before the job was rescaled
-        if self._ahead:
-            contents = self.store.only(
-                contents, lambda share: self._ahead.get(share, MIN_TIMESTAMP) < window.end - 1
-            )
-        return window, contents
+        ):
+            # without the keys for which the window was evaluated before the job was rescaled
+            if self._ahead or self._groups_ahead:
+                contents = self.store.only(contents, lambda share: until(share) < window.end - 1)
+            yield window, contents
 
     def _within(self, window: TimeWindow) -> list[int]:
         return slices_within(window, self.slicing, self.store.starts)

@@ -15,6 +15,7 @@ from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.windowing.slices.accumulation import States
 from flinkpy.windowing.slices.row_slices import RowSlices
 from flinkpy.windowing.slices.store import LocalSlices
 
@@ -69,5 +70,8 @@ class LocalRowSlices(RowSlices, LocalSlices):
 class MergingRowSlices(RowSlices):
     """Behind the exchange. Its state is that of one phase."""
 
-    def add(self, start: int, records: list[Any]) -> None:
-        self._loops.add_pairs(records, self._slice(start))
+    def _add(self, records: list[Any], states: States) -> None:
+        self._loops.add_pairs(records, states)
+
+    def _keys(self, records: list[Any]) -> list[Any]:
+        return [key for key, _ in records]

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.keys import canonical_key
+from flinkpy.core.keys import canonical_key, canonical_keys
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator, Work
@@ -21,8 +22,9 @@ from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.yielding import Results, stamp_new
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.layers.layers import Layers
-from flinkpy.state.layers.overlay import Overlay, View, parts_of_entries
+from flinkpy.state.layers.overlay import Overlay, View, looking_at, parts_of_entries
 from flinkpy.state.snapshots.frozen_tables import parts_of
+from flinkpy.state.timed_entries import SlicesBeyondMemory
 from flinkpy.windowing.general.evaluation import check_window_function
 from flinkpy.windowing.slices.accumulation import SliceLoops, States, check_aggregate
 from flinkpy.windowing.slices.store import Evaluated, Saved, SliceStore
@@ -30,6 +32,7 @@ from flinkpy.windowing.slices.window_calls import SliceFunction, can_follow_slic
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
+ON_DISK = "_slices on disk"  # key -> {(slice, None): accumulator}
 _AT_ONCE = 1 << 10  # accumulators between two turns
 
 
@@ -92,6 +95,10 @@ class RowSlices(SliceStore):
             else private_copy
         )
         self._mutable: dict[int, tuple[int, bool]] = {}
+        entries = None if backend is None else backend.timed_entries(ON_DISK)
+        self._beyond = None if entries is None else SlicesBeyondMemory(entries)
+        if backend is not None:
+            self._take_in(backend.take_timed(ON_DISK) if entries is None else {})
 
     def close(self) -> None:
         if hasattr(self, "_loops"):
@@ -114,6 +121,8 @@ class RowSlices(SliceStore):
                 self.copied_at_once,
             )
         held = [(start, self._layers[start].freeze()) for start in self._slices]
+        if self._beyond is not None:  # in front, as what is in memory is valid
+            held = [*self._beyond.leaving.items(), *held]
         self._unsettled = {start for start, layers in self._layers.items() if not layers.is_settled}
         return partial(_by_key, held, self._copy)
 
@@ -127,6 +136,16 @@ class RowSlices(SliceStore):
             self._unsettled = {
                 start for start in self._unsettled if not self._layers[start].is_settled
             }
+
+    def _take_in(self, saved: Mapping[Any, Mapping[tuple[int, Any], Any]]) -> None:
+        """What lay on disk when it was saved, or still does."""
+        for key, by_moment in saved.items():
+            for (start, _), accumulator in by_moment.items():
+                self._slice(start)[key] = accumulator
+        for start in self._beyond.starts if self._beyond is not None else ():
+            self._slice(start)
+        if self._slices:  # the accumulators may be of any shape
+            self._loops.generalise()
 
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
         accumulators: list[Any] = []
@@ -178,7 +197,52 @@ class RowSlices(SliceStore):
         return self._slices.keys()
 
     def add(self, start: int, records: list[Any]) -> None:
-        self._loops.add(records, self._slice(start))
+        states = self._slice(start)
+        if self._beyond is not None:
+            self._fetch(self._beyond, start, records, states)
+        self._add(records, states)
+
+    def _add(self, records: list[Any], states: States) -> None:
+        self._loops.add(records, states)
+
+    def _keys(self, records: list[Any]) -> list[Any]:
+        return canonical_keys([self._select(record) for record in records])
+
+    def _fetch(
+        self, beyond: SlicesBeyondMemory, start: int, records: list[Any], states: States
+    ) -> None:
+        """Brings into memory what records of these keys are added to."""
+        beyond.touch(start, len(records))
+        if start in beyond.starts:
+            try:
+                keys = dict.fromkeys(self._keys(records))
+            except Exception:  # when it is added, the record is named
+                return
+            found = beyond.read(start, [key for key in keys if key not in states])
+            if start in beyond.leaving and self._copy is not None:
+                found = {key: self._copy(value) for key, value in found.items()}
+            states.update(found)
+
+    def relieve(self) -> None:
+        beyond = self._beyond
+        if beyond is None:
+            return
+        if beyond.is_due:
+            for start in beyond.to_be_written(self._slices):
+                beyond.leave(start, self._slices[start])
+                self._slices[start] = self._loops.new_states()
+                self._let_go(start)
+        beyond.write_some()
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._beyond is not None and bool(self._beyond.starts)
+
+    def _let_go(self, start: int) -> None:
+        """Of what was known of the dict of this slice, which is gone."""
+        self._mutable.pop(start, None)
+        self._layers.pop(start, None)
+        self._unsettled.discard(start)
 
     def _slice(self, start: int) -> States:
         states = self._slices.get(start)
@@ -189,9 +253,9 @@ class RowSlices(SliceStore):
     def forget(self, starts: list[int], is_over: Callable[[TimeWindow], bool]) -> None:
         for start in starts:
             del self._slices[start]
-            self._mutable.pop(start, None)
-            self._layers.pop(start, None)
-            self._unsettled.discard(start)
+            self._let_go(start)
+            if self._beyond is not None:
+                self._beyond.forget(start)
         if self._function is not None:
             self._function.forget(is_over)
 
@@ -200,8 +264,36 @@ class RowSlices(SliceStore):
             [self._taken(start, start == starts[0], survives(start)) for start in starts]
         )
 
+    def parts(self, starts: list[int], survives: Callable[[int], bool]) -> Iterable[States]:
+        """First the keys that are in memory, with what there is of them on disk."""
+        beyond = self._beyond
+        if beyond is None or beyond.starts.isdisjoint(starts):
+            yield self.evaluate(starts, survives)
+            return
+        beyond.finish(starts)
+        slices = [(start, self._slices[start]) for start in starts]
+        known = dict.fromkeys(key for _, states in slices for key in states)
+        left = iter(known)
+        while keys := list(islice(left, beyond.at_once)):
+            yield self._loops.together([self._of(*each, keys, beyond) for each in slices])
+        for others in beyond.all_but(starts, known):
+            yield self._loops.together(others)
+
+    def _of(
+        self, start: int, states: States, keys: list[Any], beyond: SlicesBeyondMemory
+    ) -> States:
+        """What these keys have in a slice; nobody else has it."""
+        found, copy = looking_at(states), self._copy
+        here = {key: found(key) for key in keys if key in states}
+        if copy is not None:
+            here = {key: copy(value) for key, value in here.items()}
+        return beyond.read(start, [key for key in keys if key not in here]) | here
+
     def evaluate_key(self, starts: list[int], record: list[Any]) -> States:
         key = canonical_key(self._select(record[0]))
+        if self._beyond is not None:
+            for start in starts:
+                self._fetch(self._beyond, start, record, self._slices[start])
         found = [self._slices[start] for start in starts]
         return {
             key: self._loops.together(

@@ -56,6 +56,15 @@ class SliceStore(ABC):
     def after_batch(self) -> None:
         """Some of what a freeze has left to do."""
 
+    def relieve(self) -> None:
+        """Writes accumulators to disk if they take more than their share of memory."""
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether there are accumulators that ``freeze`` does not give, as the backend saves
+        them."""
+        return False
+
     @abstractmethod
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """Takes back what was saved. Gives the share that each of the keys stands for."""
@@ -119,6 +128,10 @@ class SliceStore(ABC):
     def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> Any:
         """The contents of a window made of these slices. Those that survive it are needed again, so
         they must not change."""
+
+    def parts(self, starts: list[int], survives: Callable[[int], bool]) -> Iterable[Any]:
+        """The same in one or more parts, each with the contents of other keys."""
+        return (self.evaluate(starts, survives),)
 
     @abstractmethod
     def evaluate_key(self, starts: list[int], record: Any) -> Any:

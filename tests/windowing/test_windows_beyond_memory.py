@@ -1,0 +1,137 @@
+"""Windows that have no room in memory give what windows in memory give: on disk from the first
+record on, or from some, with a failure in between, restored with another backend and another number
+of subtasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
+from flinkpy.core.keys import channel_of_key_group, key_group
+from flinkpy.core.options.state import ROCKSDB_DIRECTORY, ROCKSDB_OBJECTS
+from flinkpy.state.snapshots.saved_state import SavedState
+from flinkpy.state.timed_entries import SlicesBeyondMemory
+from flinkpy.windowing.slicing import Slicing
+from tests.windowing.slice_harness import ELEMENTS, SLICINGS, Alone, by_time, elements_of, rescaled
+from tests.windowing.test_slice_operator import EVALUATE, SLIDING, operator_of, share
+
+_IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+NO_ROOM: dict[str, Any] = {ROCKSDB_OBJECTS.key: "0 b"}
+if _IN_MEMORY is not None:
+    NO_ROOM[ROCKSDB_DIRECTORY.key] = _IN_MEMORY
+
+
+@pytest.fixture(autouse=True)
+def _looks_at_each_batch() -> Iterator[None]:
+    with (
+        mock.patch.object(SlicesBeyondMemory, "few", 0),
+        mock.patch.object(SlicesBeyondMemory, "at_once", 2),
+    ):
+        yield
+
+
+class Subtasks:
+    """All subtasks of one attempt."""
+
+    def __init__(
+        self,
+        arguments: tuple[Any, ...],
+        parallelism: int,
+        backend: str,
+        saved: list[SavedState] | None = None,
+    ) -> None:
+        self.each = [
+            Alone(
+                operator_of(*arguments),
+                None if saved is None else rescaled(saved, subtask, parallelism),
+                subtask,
+                parallelism,
+                backend=backend,
+                options=NO_ROOM,
+            )
+            for subtask in range(parallelism)
+        ]
+
+    def push(self, element: RowBatch | Watermark) -> None:
+        for subtask, alone in enumerate(self.each):
+            alone.push(share(element, subtask, len(self.each)))
+
+    def close(self) -> None:
+        for alone in self.each:
+            alone.operator.close()
+
+    @property
+    def results(self) -> list[tuple[Any, int]]:
+        return [result for alone in self.each for result in alone.results]
+
+
+BACKENDS = st.sampled_from(["rocksdb", "rocksdb", "hashmap"])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    ELEMENTS,
+    SLICINGS,
+    st.sampled_from(sorted(EVALUATE)),
+    st.sampled_from([0, 4]),
+    st.integers(0, 14),
+    st.sampled_from([(1, 1), (1, 2), (2, 1)]),
+    st.tuples(BACKENDS, BACKENDS),
+)
+def test_windows_without_room_in_memory_give_what_windows_in_memory_give(
+    drawn: list[Any],
+    slicing: Slicing,
+    kind: str,
+    lateness: int,
+    cut: int,
+    scales: tuple[int, int],
+    backends: tuple[str, str],
+) -> None:
+    elements, arguments = elements_of(drawn), (kind, slicing, lateness)
+    whole = Alone(operator_of(*arguments))
+    before = Subtasks(arguments, scales[0], backends[0])
+    for element in elements[:cut]:
+        whole.push(element)
+        before.push(element)
+    saved = [alone.snapshot() for alone in before.each]
+    before.close()
+    after = Subtasks(arguments, scales[1], backends[1], saved)
+    for told in whole.out.watermarks[-1:]:
+        after.push(Watermark(told))
+    for element in elements[cut:]:
+        whole.push(element)
+        after.push(element)
+    assert by_time(before.results + after.results) == by_time(whole.results)
+    for alone in after.each:
+        assert not alone.operator.store.starts  # type: ignore[attr-defined]
+        assert not any(alone.operator.backend.statistics.keys.values())  # type: ignore[attr-defined]
+    after.close()
+
+
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_keys_on_disk_of_a_subtask_that_was_ahead_are_not_evaluated_twice(backend: str) -> None:
+    keys = {channel_of_key_group(key_group(key, 8), 8, 2): key for key in "abcdefgh"}
+    before = Subtasks(("sum", SLIDING), 2, "rocksdb")
+    for key in keys.values():
+        before.push(RowBatch([(key, 1, 0), (key, 2, 0)], [3, 7]))
+        before.push(RowBatch([(key, 4, 0)], [8]))  # what came before is written now
+    ahead, behind = before.each
+    ahead.push(Watermark(9))
+    saved = [alone.snapshot() for alone in before.each]
+    after = Subtasks(("sum", SLIDING), 1, backend, saved)
+    after.push(Watermark(5))
+    again = Subtasks(("sum", SLIDING), 1, backend, [after.each[0].snapshot()])
+    again.push(Watermark(MAX_TIMESTAMP))
+    behind.push(Watermark(MAX_TIMESTAMP))
+    ahead.push(Watermark(MAX_TIMESTAMP))
+    first = [result for result in ahead.results if result[1] > 9]
+    assert by_time(after.results + again.results) == by_time(first + behind.results)
+    for each in (before, after, again):
+        each.close()
