@@ -256,6 +256,8 @@ class TableBackend(KeyedStateBackend):
     def _frozen_tables(self) -> FrozenTables:
         groups_of_keys = GroupsOfKeys(self._max_parallelism, self._groups)
         shares_keys = len(self._tables) + len(self._regions) > 1
+        # first: an operator may lay into a table what it has not written yet
+        regions = self._frozen_regions(groups_of_keys)
         tables: Frozen = {}
         for name, table in self._tables.items():
             layered = table.layered
@@ -265,9 +267,7 @@ class TableBackend(KeyedStateBackend):
                 if layered is None
                 else layered.freeze(groups_of_keys, shares_keys),
             )
-        return FrozenTables(
-            self._max_parallelism, self._groups, tables | self._frozen_regions(groups_of_keys)
-        )
+        return FrozenTables(self._max_parallelism, self._groups, tables | regions)
 
     def _frozen_regions(self, groups_of_keys: GroupsOfKeys) -> Frozen:
         """What operators hold in forms of their own."""

@@ -49,6 +49,31 @@ class TimedEntries(ABC):
         """All entries of these moments: about ``most`` keys at a time, and for them a dict of each
         moment."""
 
+    # -- entries with a name and no value ----------------------------------------------------------
+
+    @abstractmethod
+    def first_moment(self) -> int | None:
+        """The earliest moment that holds something."""
+
+    @abstractmethod
+    def put_named(self, entries: list[tuple[int, Any, Any]]) -> None:
+        """Stores moments, keys and names."""
+
+    @abstractmethod
+    def remove_named(self, entries: list[tuple[int, Any, Any]]) -> None:
+        """Removes them, as far as they are there."""
+
+    @abstractmethod
+    def take_first(self, most: int) -> tuple[list[tuple[int, Any, Any]], int | None, bool]:
+        """Removes and gives the earliest named entries: those of whole moments, or some of one.
+        From each key group comes its share of so many. Then the earliest moment that is left, and
+        whether some of that one were among them. What is put from then on is not before it, or
+        behind it if it is cut."""
+
+    @abstractmethod
+    def rewind(self) -> None:
+        """From now on entries may be put before those that were taken."""
+
 
 class SlicesBeyondMemory:
     """What lies on disk of an operator's slices. Of each slice it has a dict in memory from key to

@@ -1110,6 +1110,20 @@ MUTANTS = (
         ("tests/state/test_timed_entries.py",),
     ),
     Mutant(
+        "a timer of the moment that is drained has one place",
+        "flinkpy/windowing/general/per_window/far_window_timers.py",
+        "        if moment == far.draining:\n            far.remove(",
+        "        if False:\n            far.remove(",
+        ("tests/state/test_far_timers.py",),
+    ),
+    Mutant(
+        "timers that are not written yet are part of a checkpoint",
+        "flinkpy/state/far_timers.py",
+        "        return list(self._unwritten)\n",
+        "        return []\n",
+        ("tests/state/test_far_timers.py",),
+    ),
+    Mutant(
         "changes of one subtask are written by one",
         "flinkpy/table/factories/written_streams.py",
         "            parallelism = here\n",

@@ -133,11 +133,13 @@ class KeyedTimerService:
         processing_time: ProcessingTimeService,
         current: CurrentKey,
         on_processing_time: Callable[[Iterator[tuple[int, Any]]], None],
+        event_timers: TimerQueue,
+        processing_timers: TimerQueue,
     ) -> None:
         self._time = processing_time
         self._current = current
         self._on_processing_time = on_processing_time
-        self.event_timers, self.processing_timers = TimerQueue(), TimerQueue()
+        self.event_timers, self.processing_timers = event_timers, processing_timers
         self.watermark = MIN_TIMESTAMP
         self._wake_up = WakeUp(processing_time, self._due)
         self._firing = False

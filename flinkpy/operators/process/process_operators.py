@@ -34,6 +34,7 @@ from flinkpy.operators.functions import (
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
 from flinkpy.operators.output.output_isolation import private
+from flinkpy.operators.process.far_key_timers import timer_queue
 from flinkpy.operators.process.key_timers import KeyedTimerService, UnkeyedTimerService
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
@@ -104,15 +105,14 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
     def open(self) -> None:
         current = self.backend.current
         self.timer_service = service = KeyedTimerService(
-            self.context.timers, current, self._on_processing_time
+            self.context.timers,
+            current,
+            self._on_processing_time,
+            timer_queue(self.backend, EVENT_TIMERS),
+            timer_queue(self.backend, PROCESSING_TIMERS),
         )
         self._has_timers = True
         self.make_contexts()
-        for queue, name in (
-            (service.event_timers, EVENT_TIMERS),
-            (service.processing_timers, PROCESSING_TIMERS),
-        ):
-            queue.restore(self.backend.register_region(name, queue.freeze))
         open_function(self.function, self.context, self.backend)
         service.arm()
 

@@ -106,6 +106,15 @@ class TimeLayout(MapLayout):
         end = encode_key(None)
         return [heads[group] + sized(encode_key(key)) + end for group, key in zip(groups, keys)]
 
+    def named_places(self, entries: list[tuple[int, Any, Any]]) -> list[bytes]:
+        """The places of moments, keys and names."""
+        groups = key_groups([key for _, key, _ in entries], self._max_parallelism)
+        heads = {group: self.prefix + group.to_bytes(GROUP, "big") for group in set(groups)}
+        return [
+            heads[group] + moment_bytes(moment) + sized(encode_key(key)) + encode_key(name)
+            for group, (moment, key, name) in zip(groups, entries)
+        ]
+
     def may_differ_elsewhere(self, place: bytes) -> bool:
         return False
 

@@ -163,6 +163,10 @@ class Slots:
         changes.sort(key=_place_of)
         self._store.write(changes)
 
+    def delete_all(self, places: list[bytes]) -> None:
+        """Removes what is at these places, past the cache."""
+        self._store.write([(place, None) for place in sorted(places)])
+
     def flush(self) -> None:
         """Writes the changed slots to the database."""
         if self._dirty:

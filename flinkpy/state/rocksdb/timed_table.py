@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -97,6 +97,10 @@ class TimedTable(Entries):
                 at = head + moment_bytes(moment_of(place) + 1)
         return found
 
+    def first_moment(self, groups: range) -> int | None:
+        first = (self.first_of(head, head, 1) for head in self._heads(groups))
+        return min((moment_of(some[0][0]) for some in first if some), default=None)
+
     def together(
         self, moments: list[int], groups: range, most: int
     ) -> Iterator[list[dict[Any, Any]]]:
@@ -122,6 +126,44 @@ class TimedTable(Entries):
         if count:
             yield parts
 
+    # -- names -------------------------------------------------------------------------------------
+
+    def put_named(self, entries: list[tuple[int, Any, Any]]) -> None:
+        slots = [(key, (moment, name)) for moment, key, name in entries]
+        self.slots.write_all(slots, self.layout.named_places(entries), repeat(None))
+
+    def remove_named(self, entries: list[tuple[int, Any, Any]]) -> None:
+        self.slots.delete_all(self.layout.named_places(entries))
+
+    def first_of(self, head: bytes, start: bytes, most: int) -> list[tuple[bytes, bytes]]:
+        """The first entries of a key group, from a place on."""
+        return list(islice(self._store.scan(head, start), most))
+
+    def take_first(
+        self, groups: range, most: int, starts: dict[bytes, bytes]
+    ) -> tuple[list[tuple[int, Any, Any]], int | None, bool]:
+        """``starts``: where the entries of a key group begin; what is before was removed, and it
+        would take long to walk over it."""
+        each = max(1, most // len(groups)) + 1
+        found = {
+            head: self.first_of(head, starts.get(head, head), each) for head in self._heads(groups)
+        }
+        lasts = [moment_of(some[-1][0]) for some in found.values() if len(some) == each]
+        bound = min(lasts, default=None)
+        firsts = [moment_of(some[0][0]) for some in found.values() if some]
+        is_cut = bound is not None and min(firsts) == bound
+        taken: list[tuple[int, Any, Any]] = []
+        for head, some in found.items():
+            if bound is not None:
+                until = moment_bytes(bound + is_cut)
+                some = [entry for entry in some if entry[0][HEAD:_BEHIND_HEAD] < until]
+            if some:
+                taken += [(at[0], key, at[1]) for (key, at), _ in self.slots.decoded(some)]
+                end = some[-1][0] + b"\0"
+                self._store.delete_range(starts.get(head, head), end)
+                starts[head] = end
+        return taken, bound, is_cut
+
     def _range(self, head: bytes, which: int, moment: int) -> Iterator[tuple[bytes, int, bytes]]:
         begin, end = head + moment_bytes(moment), head + moment_bytes(moment + 1)
         return (
@@ -141,6 +183,7 @@ class TimedEntriesOnDisk(TimedEntries):
         self, find: Callable[[bool], TimedTable | None], groups: range, memory: Callable[[], int]
     ) -> None:
         self._find, self._groups, self._memory = find, groups, memory
+        self._starts: dict[bytes, bytes] = {}  # where entries begin that are taken by time
 
     def memory(self) -> int:
         return self._memory()
@@ -164,6 +207,27 @@ class TimedEntriesOnDisk(TimedEntries):
     def together(self, moments: list[int], most: int) -> Iterator[list[dict[Any, Any]]]:
         table = self._find(False)
         return iter(()) if table is None else table.together(moments, self._groups, most)
+
+    def first_moment(self) -> int | None:
+        table = self._find(False)
+        return None if table is None else table.first_moment(self._groups)
+
+    def put_named(self, entries: list[tuple[int, Any, Any]]) -> None:
+        table = self._find(True)
+        assert table is not None
+        table.put_named(entries)
+
+    def remove_named(self, entries: list[tuple[int, Any, Any]]) -> None:
+        if (table := self._find(False)) is not None:
+            table.remove_named(entries)
+
+    def take_first(self, most: int) -> tuple[list[tuple[int, Any, Any]], int | None, bool]:
+        if (table := self._find(False)) is None:
+            return [], None, False
+        return table.take_first(self._groups, most, self._starts)
+
+    def rewind(self) -> None:
+        self._starts.clear()
 
 
 def _empty(moments: list[int]) -> list[dict[Any, Any]]:

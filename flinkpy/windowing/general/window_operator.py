@@ -66,6 +66,7 @@ from flinkpy.windowing.general.loops.aligned_loop import (
 from flinkpy.windowing.general.loops.fast_path import FastPath, HandBack
 from flinkpy.windowing.general.loops.session_loop import are_default_sessions, session_loop
 from flinkpy.windowing.general.merging_windows import MERGING_WINDOWS, MergingWindows
+from flinkpy.windowing.general.per_window.far_window_timers import window_timers
 from flinkpy.windowing.general.per_window.namespaces import namespaced_state, write_back
 from flinkpy.windowing.general.per_window.window_states import NoWindowState, WindowStates
 from flinkpy.windowing.general.per_window.window_timers import Timer, WindowTimerService
@@ -168,12 +169,16 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     # -- life --------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        self._service = WindowTimerService(self.context.timers, self._on_processing_time)
+        self._service = WindowTimerService(
+            self.context.timers,
+            self._on_processing_time,
+            window_timers(self.backend, EVENT_TIMERS),
+            window_timers(self.backend, PROCESSING_TIMERS),
+        )
         self._lifetimes = WindowLifetimes(
             self._service, self.windows.assigner.is_event_time(), self.windows.allowed_lateness
         )
         self._output = WindowOutput(self.output, self.windows.late_tag)
-        self._restore_timers()
         open_function(self.key.selector, self.context)
         open_function(
             self.contents.function, self.context, cast("KeyedStateBackend", _NoKeyedState())
@@ -182,13 +187,6 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._select = key_function(self.key)
         self._open_parts()
         self._service.arm()
-
-    def _restore_timers(self) -> None:
-        for timers, name in (
-            (self._service.event, EVENT_TIMERS),
-            (self._service.processing, PROCESSING_TIMERS),
-        ):
-            timers.restore(self.backend.register_region(name, timers.freeze))
 
     def _open_parts(self) -> None:
         """Makes what the windows of this operator need, each part with its own state."""

@@ -21,7 +21,7 @@ from flinkpy.windowing.general.per_window.namespaces import (
     write_back,
 )
 from flinkpy.windowing.general.per_window.window_states import WindowStates
-from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
+from flinkpy.windowing.general.per_window.window_timers import WindowTimers, WindowTimerService
 from flinkpy.windowing.slices.store import Evaluated
 from flinkpy.windowing.window_functions import ProcessAllWindowFunction, ProcessWindowFunction
 from flinkpy.windowing.windows import TimeWindow
@@ -56,7 +56,9 @@ class SliceFunction:
         self, function: object, keyed: bool, context: OperatorContext, backend: KeyedStateBackend
     ) -> None:
         self._key, self._window = backend.current, CurrentKey()
-        self._service = WindowTimerService(context.timers, lambda due: None)
+        self._service = WindowTimerService(
+            context.timers, lambda due: None, WindowTimers(), WindowTimers()
+        )
         self._state = namespaced_state(backend, WINDOW_STATE)
         self._kept: dict[TimeWindow, dict[Any, None]] = {}
         for key in backend.keys(WINDOW_STATE):

@@ -172,9 +172,11 @@ class WindowTimerService:
         self,
         processing_time: ProcessingTimeService,
         on_processing_time: Callable[[Iterator[tuple[int, Timer]]], None],
+        event: WindowTimers,
+        processing: WindowTimers,
     ) -> None:
         self._time, self._on_processing_time = processing_time, on_processing_time
-        self.event, self.processing = WindowTimers(), WindowTimers()
+        self.event, self.processing = event, processing
         self.watermark = MIN_TIMESTAMP
         self._wake_up = WakeUp(processing_time, self._due)
         self._firing = False
