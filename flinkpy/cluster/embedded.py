@@ -115,7 +115,7 @@ class LocalWorkerDriver:
         on_failure: Callable[[str], None],
     ) -> None:
         memory = self._config.memory.worker
-        manage_memory(None if memory is None else memory.managed)
+        manage_memory()
         runner = SlotTaskRunner(
             self._network,
             self._secret,

@@ -4,6 +4,7 @@ their key groups."""
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from types import MappingProxyType
 
 from flinkpy.core.elements import CheckpointBarrier
@@ -11,7 +12,7 @@ from flinkpy.core.keys import key_group_range
 from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.core.options.schema import read
-from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
+from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind, manages_state
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.metrics.definitions import ENTRIES, STATE_BYTES
 from flinkpy.operators.base import BatchForm, StreamOperator, Work
@@ -42,6 +43,30 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
     )
 
 
+def _nothing_lent() -> None: ...
+
+
+def _lend_memory(context: OperatorContext) -> Callable[[], None]:
+    """RocksDB may take the operator's share of managed memory, until what this returns is
+    called."""
+    memory, kind = context.memory, MemoryKind.STATE_BACKEND
+    share = memory.share_of(kind)
+    if not share or not manages_state(context.configuration):
+        return _nothing_lent
+    from flinkpy.state.rocksdb.shared_memory import shared_memory
+
+    shared = shared_memory(context.configuration)
+    if shared is None or not memory.reserve(share, kind):
+        return _nothing_lent
+    shared.lend(share)
+
+    def take_back() -> None:
+        shared.lend(-share)
+        memory.release(share, kind)
+
+    return take_back
+
+
 def may_ask_for_state(function: object) -> bool:
     """Whether the function may ask for state while it processes records, because it may have kept
     its runtime context."""
@@ -57,9 +82,12 @@ class KeyedStateOperator(StreamOperator):
     memory_weights = MappingProxyType({MemoryKind.STATE_BACKEND: 1})
     backend: KeyedStateBackend
     _has_backend = False
+    # takes back the managed memory that RocksDB has
+    _take_memory_back: Callable[[], None] = staticmethod(_nothing_lent)
 
     def initialize_state(self, restored: SavedState | None) -> None:
         super().initialize_state(restored)
+        self._take_memory_back = _lend_memory(self.context)
         self.backend = create_backend(self.context)
         self._has_backend = True
         if restored is not None and restored.pieces is not None:
@@ -96,6 +124,7 @@ class KeyedStateOperator(StreamOperator):
     def close(self) -> None:
         if self._has_backend:
             self.backend.close()
+        self._take_memory_back()
         super().close()
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,38 +8,80 @@ import pytest
 
 pytest.importorskip("rocksdict")
 
+from flinkpy.core.options.memory_sizes import MemoryKind
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore
 from flinkpy.state.rocksdb.shared_memory import manage_memory, shared_memory
+from tests.operators.harness import ChainHarness, linear
 
 MB = 1 << 20
+ROCKSDB = {"state.backend.type": "rocksdb"}
+
+
+def first(value: tuple[str, int]) -> str:
+    return value[0]
 
 
 @pytest.fixture(autouse=True)
-def _a_process_without_a_size() -> Iterator[None]:
-    manage_memory(None)
+def _no_worker() -> Iterator[None]:
+    manage_memory(False)
     yield
-    manage_memory(None)
+    manage_memory(False)
 
 
-def test_without_a_size_each_database_has_memory_of_its_own() -> None:
-    assert RocksDBConfig.of({}).shared is None
+def test_outside_of_a_worker_each_database_has_memory_of_its_own() -> None:
+    assert RocksDBConfig.of(ROCKSDB).shared is None
 
 
-def test_databases_of_a_process_share_what_it_manages() -> None:
-    manage_memory(80 * MB)
-    one, other = RocksDBConfig.of({}).shared, RocksDBConfig.of({}).shared
+def test_databases_of_a_worker_share_what_operators_lend_them() -> None:
+    manage_memory()
+    one, other = RocksDBConfig.of(ROCKSDB).shared, RocksDBConfig.of(ROCKSDB).shared
     assert one is not None
     assert one is other
+    assert one.size == 16 * MB
+    one.lend(20 * MB)
+    one.lend(60 * MB)
     assert one.size == 80 * MB
     assert one.buffers.get_buffer_size() == 2 * 80 * MB // 6  # as Flink splits it
-    manage_memory(40 * MB)
-    smaller = RocksDBConfig.of({}).shared
-    assert smaller is not None
-    assert smaller.size == 40 * MB
+    one.lend(-60 * MB)
+    assert one.buffers.get_buffer_size() == 2 * 20 * MB // 6
+    one.lend(-20 * MB)
+    assert one.size == 16 * MB
+
+
+def test_a_keyed_operator_lends_its_share_as_long_as_it_lives() -> None:
+    manage_memory()
+    operator = KeyedAggregateOperator("sum", 1, KeySpec(first))
+    harness = ChainHarness(linear(operator), configuration=ROCKSDB)
+    share, context = RocksDBConfig.of(ROCKSDB).shared, harness.chain.head.context
+    assert share is not None
+    assert share.size == context.memory.share_of(MemoryKind.STATE_BACKEND) == 128 * MB
+    assert not context.memory.reserve(1, MemoryKind.STATE_BACKEND)
+    assert harness.chain.close() == []
+    assert share.size == 16 * MB
+    assert context.memory.reserve(128 * MB, MemoryKind.STATE_BACKEND)
+
+
+def test_a_process_that_is_short_of_memory_reads_with_half_a_cache(tmp_path: Path) -> None:
+    manage_memory()
+    shared = RocksDBConfig.of(ROCKSDB).shared
+    assert shared is not None
+    store = RocksDBStore(RocksDBConfig(str(tmp_path), shared=shared))
+    try:
+        for at in range(40):
+            store.write((f"{at} {each}".encode(), os.urandom(1000)) for each in range(500))
+        for at in range(40):
+            store.get(f"{at} 7".encode())
+        before = shared.cache.get_usage()
+        shared.be_short(True)
+        assert shared.cache.get_usage() < max(8 * MB, 0.7 * before) < 13 * MB
+        shared.be_short(False)
+    finally:
+        store.close()
 
 
 def test_fixed_sizes_come_before_the_managed_one() -> None:
-    manage_memory(80 * MB)
     per_worker = {"state.backend.rocksdb.memory.fixed-per-tm": "10m"}
     per_slot = {"state.backend.rocksdb.memory.fixed-per-slot": "30m"}
     sizes = [
@@ -54,9 +97,9 @@ def test_fixed_sizes_come_before_the_managed_one() -> None:
 
 
 def test_a_program_can_have_sizes_for_each_database() -> None:
-    manage_memory(80 * MB)
-    assert shared_memory({"state.backend.rocksdb.memory.managed": "false"}) is None
-    assert shared_memory({"state.backend.rocksdb.block.cache-size": "8m"}) is None
+    manage_memory()
+    assert shared_memory({**ROCKSDB, "state.backend.rocksdb.memory.managed": "false"}) is None
+    assert shared_memory({**ROCKSDB, "state.backend.rocksdb.block.cache-size": "8m"}) is None
 
 
 def test_twenty_databases_stay_within_their_share(tmp_path: Path) -> None:

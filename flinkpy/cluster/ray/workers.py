@@ -414,7 +414,7 @@ def _set_up_task_executor(
     _close_input()
     service.add_handler(TAKE_BLOCK, take_block)
     memory = config.memory.worker
-    manage_memory(None if memory is None else memory.managed)
+    manage_memory()
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
     managed = managed_memory(memory, len(slots))
     runner = SlotTaskRunner(
