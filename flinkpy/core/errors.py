@@ -177,6 +177,11 @@ class TaskExecutorLostError(FlinkpyError):
     """A worker process was lost, and its tasks failed with it."""
 
 
+class MemoryLimitExceededError(FlinkpyError):
+    """A worker was about to exceed the memory that options give it, and the task that had grown
+    most failed. Names the owners of the memory, and what would make it less."""
+
+
 class CheckpointDamagedError(FlinkpyError):
     """A file of a checkpoint is not what was written: cut short, altered, exchanged or gone. Says
     which file, what it should be, and what was found."""

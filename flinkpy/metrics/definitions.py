@@ -61,6 +61,7 @@ _PYTHON = (  # of each process, where Flink has Status.JVM
 ENTRIES = "numKeyValueStateEntries"
 STATE_BYTES = "stateBytes"
 SPILLED_BYTES = "spilledBytes"
+MANAGED_USED = "managedMemoryUsed"
 _KINDS = {
     "UpdateBefore": "those before an update (-U)",
     "UpdateAfter": "those after an update (+U)",
@@ -156,7 +157,21 @@ DEFINITIONS: tuple[Definition, ...] = (
         ("Status.Shuffle.Netty.TotalMemory", _G, "The same in bytes."),
         ("Status.Shuffle.Netty.AvailableMemory", _G, "The same in bytes."),
         ("Status.Shuffle.Netty.UsedMemory", _G, "The same in bytes."),
+        ("Status.Flink.Memory.Managed.Used", _G, "Bytes of managed memory that are reserved."),
+        ("Status.Flink.Memory.Managed.Total", _G, "Bytes of managed memory."),
         *_PYTHON,
+        (
+            "Status.Python.Memory.Limit",
+            _G,
+            "Bytes that options give the process; 0 where they do not say.",
+        ),
+        ("Status.Python.Memory.Arrow", _G, "Bytes in Arrow's pool."),
+        ("Status.Python.Memory.RocksDB", _G, "Bytes of RocksDB's common cache and buffers."),
+        (
+            "Status.Python.Memory.State",
+            _G,
+            "Bytes of keyed state in memory, of all tasks here, as they last told (stateBytes).",
+        ),
         ("numRunningTasks", _G, "Tasks that have not ended here."),
         ("Status.Network.bytesSent", _C, "Bytes sent to other processes over data connections."),
         ("Status.Network.bytesReceived", _C, "Bytes received from them."),
@@ -387,7 +402,8 @@ DEFINITIONS: tuple[Definition, ...] = (
             STATE_BYTES,
             _G,
             (
-                "Of joins, groups, top-n and sinks of tables in STREAMING: bytes of the rows that "
+                "Of keyed state in memory, windows among it: bytes, estimated from a few entries. "
+                "Of joins, groups, top-n and sinks of tables in STREAMING: those of the rows that "
                 "they keep, in memory and in mapped files, and of what finds them."
             ),
         ),
@@ -399,6 +415,7 @@ DEFINITIONS: tuple[Definition, ...] = (
                 "written to files under io.tmp.dirs in this attempt."
             ),
         ),
+        (MANAGED_USED, _G, "Bytes of its slot's managed memory that the operator has reserved."),
         *((name, _G, f"Of keyed state in RocksDB: {meaning}") for name, meaning in ROCKSDB.items()),
         (
             "pendingRecords",

@@ -199,6 +199,10 @@ class StreamOperator(ABC):
         """Set by the task before ``open``: called in its thread when ``available`` turns true
         again, or ``drained`` after ``finish``."""
 
+    def free_memory(self) -> None:
+        """The process is short of memory: writes to disk what it can, if it spills at all. In the
+        task's thread, between two batches."""
+
     @property
     def fired_timers(self) -> int:
         """How many timers have fired so far. May be asked from any thread."""

@@ -84,6 +84,11 @@ class ManagedMemory(Protocol):
         """It holds so many bytes less."""
         ...
 
+    @property
+    def reserved(self) -> int:
+        """The bytes that it has reserved, of all kinds. From any thread."""
+        ...
+
 
 class OwnMemory:
     """Implements ``ManagedMemory`` where there is no slot, as in harnesses: so many bytes of each
@@ -91,19 +96,23 @@ class OwnMemory:
 
     def __init__(self, size: int = 128 << 20) -> None:
         self.size = size
-        self.reserved: Counter[MemoryKind] = Counter()
+        self._reserved: Counter[MemoryKind] = Counter()
 
     def share_of(self, kind: MemoryKind) -> int:
         return self.size
 
     def reserve(self, size: int, kind: MemoryKind = MemoryKind.OPERATOR) -> bool:
-        if self.reserved[kind] + size > self.size:
+        if self._reserved[kind] + size > self.size:
             return False
-        self.reserved[kind] += size
+        self._reserved[kind] += size
         return True
 
     def release(self, size: int, kind: MemoryKind = MemoryKind.OPERATOR) -> None:
-        self.reserved[kind] -= size
+        self._reserved[kind] -= size
+
+    @property
+    def reserved(self) -> int:
+        return sum(self._reserved.values())
 
 
 @dataclass

@@ -118,7 +118,7 @@ class KeyedStateOperator(StreamOperator):
         if entries is not None:
             told[ENTRIES] = told.get(ENTRIES, 0) + entries
         if size is not None:
-            told[STATE_BYTES] = size
+            told[STATE_BYTES] = told.get(STATE_BYTES, 0) + size
         return told
 
     def close(self) -> None:

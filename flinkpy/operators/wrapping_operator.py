@@ -62,6 +62,9 @@ class WrappingOperator(StreamOperator):
         told: dict[str, float] = self.wrapped.measures(now_ms)
         return told
 
+    def free_memory(self) -> None:
+        self.wrapped.free_memory()
+
     @property
     def fired_timers(self) -> int:
         fired: int = self.wrapped.fired_timers

@@ -16,6 +16,7 @@ from flinkpy.network.wire.transport import Transport
 from flinkpy.runtime.checkpointing.state_io import FileThreads, StateIO
 from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.loop.slot_loop import SlotLoop
+from flinkpy.runtime.memory.memory_watch import measure_memory
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.local_backup import BackupFolder
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
@@ -26,7 +27,8 @@ class Machine:
     """``make_loop`` gives a loop of that name, ``make_file_threads`` the threads for files of a
     TaskExecutor with so many slots, ``file_stores`` the store that a location is in,
     ``backup_folder`` a new folder of this machine for the local backups of a job with this
-    configuration. ``has_task_threads``: tasks may have threads of their own."""
+    configuration. ``has_task_threads``: tasks may have threads of their own. ``measure_memory``
+    gives the bytes that the process has."""
 
     make_loop: Callable[[str, Clock], Loop] = SlotLoop
     make_file_threads: Callable[[str, int], FileThreads] = StateIO.for_slots
@@ -34,3 +36,4 @@ class Machine:
     file_stores: Callable[[str], FileStore] = file_store_of
     backup_folder: Callable[[Mapping[str, Any]], BackupFolder] = BackupFolder.on_disk
     has_task_threads: bool = True
+    measure_memory: Callable[[], int] = measure_memory

@@ -12,6 +12,7 @@ from typing import Protocol
 from flinkpy.core.ids import ExecutionAttemptId, JobId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.metrics.readings import ProcessReading
+from flinkpy.runtime.memory.memory_report import MemoryReport
 from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 
 
@@ -99,6 +100,16 @@ class TaskRunner(Protocol):
         """Has the metrics of functions read in the tasks' threads, when they come to it; ``then``
         is called when those of all tasks were read. That may take as long as a function does not
         return. From any thread."""
+        ...
+
+    def memory(self) -> MemoryReport | None:
+        """What takes the process's memory; the state of tasks as they last told. None where the
+        system does not tell. From any thread."""
+        ...
+
+    def on_memory_pressure(self, listener: Callable[[], None]) -> None:
+        """Calls it, in any thread, when the sources here begin or end to rest because the
+        process's memory is nearly used up."""
         ...
 
     def statistics(self) -> RunnerStatistics: ...

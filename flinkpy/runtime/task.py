@@ -99,7 +99,7 @@ class Task:
         self._began_s = 0.0
         place = place or TaskPlace()
         self._files = place.files
-        self._memory = TaskMemory(place.memory, descriptor.managed_memory)
+        self.memory = TaskMemory(place.memory, descriptor.managed_memory)
         self._early: list[MessageToTask] = []  # came before the task had started
         self.home = TaskHome(loop, self, descriptor.subtask_name)
         self._may_have_thread = place.may_have_thread
@@ -222,7 +222,7 @@ class Task:
                 self.wake,
                 partial(self._reporter.send_message, self.attempt_id),
                 self._files,
-                self._memory,
+                self.memory,
             ),
         )
         self.stream_task.restore()
@@ -353,7 +353,7 @@ class Task:
             )
 
     def _end(self, state: ExecutionState, error: BaseException | None) -> None:
-        for leak in self._memory.release_all():
+        for leak in self.memory.release_all():
             LOG.warning("%s: %s", self.descriptor.subtask_name, leak)
         self._machine.move(state)
         accumulators = (
@@ -372,6 +372,20 @@ class Task:
         self._reporter.state_changed(TaskExecutionState(self.attempt_id, state))
 
     # -- messages ----------------------------------------------------------------------------------
+
+    def end_rest(self) -> None:
+        """Its source, if it has one, need not rest any more: the process has memory again."""
+        if self.stream_task is not None:
+            self.stream_task.end_rest()
+
+    def free_memory(self) -> None:
+        """The process is short of memory: its operators write to disk what they can."""
+        if self.stream_task is None or self._machine.is_terminal:
+            return
+        try:
+            self.stream_task.free_memory()
+        except Exception as error:
+            self.fail(error)
 
     def deliver_message(self, message: MessageToTask) -> None:
         """Puts what the JobMaster or a coordinator says into the mailbox. A task that has ended

@@ -16,7 +16,7 @@ from flinkpy.core.ids import OperatorId
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.metrics.counter_rates import Rate
-from flinkpy.metrics.definitions import IN, OUT, Scope, of_scope
+from flinkpy.metrics.definitions import IN, MANAGED_USED, OUT, Scope, of_scope
 from flinkpy.metrics.metricbase import Histogram
 from flinkpy.metrics.readings import OperatorReading, OwnReading, Statistics, TaskReading, read_own
 from flinkpy.metrics.reported import metrics_of
@@ -69,6 +69,11 @@ class TaskMeasures:
     def read_in_task(self) -> None:
         """Reads what only the task's thread may: the functions' metrics, and what operators tell of
         themselves."""
+        self.read_operators()
+        self.read_functions()
+
+    def read_operators(self) -> None:
+        """Reads what operators tell of themselves."""
         chain = self._task.chain
         assert chain is not None
         now_ms = self._clock.time_ms()
@@ -77,7 +82,6 @@ class TaskMeasures:
                 self._told[operator.context.operator_id] = operator.measures(now_ms)
             except Exception as error:  # a metric must not fail a task
                 self._warn(operator.context.name, error)
-        self.read_functions()
 
     def read_functions(self) -> None:
         """Reads the functions' metrics alone, also when the operators are closed."""
@@ -109,6 +113,19 @@ class TaskMeasures:
         self._mail_sent_s = None
 
     # -- from any thread ---------------------------------------------------------------------------
+
+    def last_told(self) -> list[tuple[str, Mapping[str, float]]]:
+        """What each operator has told of itself when it was last asked, with its name."""
+        told = dict(self._told)
+        chain = self._task.chain
+        names = (
+            {}
+            if chain is None
+            else {
+                operator.context.operator_id: operator.context.name for operator in chain.operators
+            }
+        )
+        return [(names.get(each, str(each)), values) for each, values in told.items()]
 
     def read(self) -> TaskReading:
         descriptor, chain = self._descriptor, self._task.chain
@@ -179,6 +196,8 @@ class TaskMeasures:
                 **by_kind,
                 **self._told.get(operator_id, {}),
             }
+            if operator.memory_weights:
+                values[MANAGED_USED] = operator.context.memory.reserved
             if operator.is_sink:
                 values["numRecordsSend"] = records_in
             if "numLateRecordsDropped" in values and came != MIN_TIMESTAMP:

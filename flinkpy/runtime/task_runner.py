@@ -27,7 +27,11 @@ from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.runtime.loop.interruption import Interruptions
 from flinkpy.runtime.loop.task_thread import task_of_this_thread
 from flinkpy.runtime.machine import Machine
+from flinkpy.runtime.memory.memory_levels import MemoryPressure
+from flinkpy.runtime.memory.memory_report import MemoryReport
+from flinkpy.runtime.memory.memory_watch import MemoryWatch
 from flinkpy.runtime.memory.slots_memory import SlotsMemory, WorkerSlots
+from flinkpy.runtime.memory_relief import MemoryOwners, MemoryRelief
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.task import Task, TaskPlace
@@ -73,6 +77,19 @@ class SlotTaskRunner:
         self._cached_files = FileCache()
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._clock = clock
+        self._measure_memory = machine.measure_memory
+        self._owners = MemoryOwners(
+            lambda: list(self._tasks.values()),
+            self._memory,
+            lambda: self._shuffle.statistics().segments_in_use * self._segment_size,
+            clock,
+            slots.limit,
+        )
+        self._relief = MemoryRelief(resource_id, self._owners)
+        self._watch: MemoryWatch | None = None
+        if slots.limit is not None:
+            pressure = MemoryPressure(slots.limit, slots.rest_s)
+            self._watch = MemoryWatch(self._acceptor, self._measure_memory, pressure, self._relief)
         self._cancel_asked: dict[ExecutionAttemptId, float] = {}  # and not done
         self._running = False
         self._output: TaskOutput | None = None
@@ -111,6 +128,8 @@ class SlotTaskRunner:
         self._running = True
         self._loop.start()
         self._acceptor.start()
+        if self._watch is not None:
+            self._watch.start()
 
     def submit(
         self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter
@@ -264,11 +283,19 @@ class SlotTaskRunner:
         tasks = list(self._tasks.values())
         values = {
             **_network_values(self._shuffle.statistics(), self._segment_size),
+            **self._owners.values(),
             "numRunningTasks": len(tasks),
         }
         return ProcessReading(
             values, tuple(task.measures.read() for task in tasks if task.measures is not None)
         )
+
+    def memory(self) -> MemoryReport | None:
+        used = self._measure_memory()
+        return self._owners.report(used) if used else None
+
+    def on_memory_pressure(self, listener: Callable[[], None]) -> None:
+        self._relief.on_change = listener
 
     def read_functions(self, then: Callable[[], object]) -> None:
         asked = [
@@ -301,6 +328,8 @@ class SlotTaskRunner:
         if not self._running:
             return
         self._running = False
+        if self._watch is not None:
+            self._watch.stop()
         self._files.stop(self._delete_files)
         self._end_tasks_with_threads()
         self._loop.call_soon_threadsafe(self._stop_all)

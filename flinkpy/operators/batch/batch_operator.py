@@ -88,6 +88,9 @@ class BatchOperator(StreamOperator):
     def close(self) -> None:
         self.inner.close()
 
+    def free_memory(self) -> None:
+        self.inner.free_memory()
+
     def process_watermark(self, watermark: Watermark) -> Work | None:
         if watermark.timestamp == MAX_TIMESTAMP:
             self._end_of_time = watermark

@@ -9,19 +9,22 @@ from functools import partial
 from flinkpy.core.options.memory_sizes import MemoryKind, consumer_weights
 from flinkpy.graph.resources import ManagedMemoryUse
 from flinkpy.runtime.memory.memory_manager import MemoryManager
-from flinkpy.runtime.memory.task_memory import SlotMemory
+from flinkpy.runtime.memory.task_memory import SlotMemory, SourcesRest
 
 
 @dataclass(frozen=True)
 class WorkerSlots:
     """How many slots a TaskExecutor has, and the managed memory that they divide. With
     ``memory_by_job`` there are as many as any job may need, so each job divides it by those that it
-    has."""
+    has. ``limit`` is the size of the process, if options give it one, and ``rest_s`` for how long
+    sources may rest when it is nearly used up."""
 
     count: int = 1
     managed: int = 1 << 60
     of_kinds: Mapping[MemoryKind, int] = field(default_factory=partial(consumer_weights, {}))
     memory_by_job: bool = False
+    limit: int | None = None
+    rest_s: float = 60.0
 
 
 class SlotsMemory:
@@ -29,6 +32,7 @@ class SlotsMemory:
 
     def __init__(self, slots: WorkerSlots) -> None:
         self._slots = slots
+        self.sources_rest = SourcesRest()
         self._managers: dict[int, MemoryManager] = {}
 
     def of_slot(self, index: int, use: ManagedMemoryUse) -> SlotMemory:
@@ -38,7 +42,7 @@ class SlotsMemory:
         manager = self._managers.get(index)
         if manager is None or manager.size != size:
             manager = self._managers[index] = MemoryManager(size)
-        return SlotMemory(manager, self._slots.of_kinds)
+        return SlotMemory(manager, self._slots.of_kinds, self.sources_rest)
 
     @property
     def total(self) -> int:

@@ -24,12 +24,24 @@ LEAST_SHARE = 1 << 20
 _UNLIMITED = 1 << 60
 
 
+class SourcesRest:
+    """Whether the sources of a process rest, because its memory is nearly used up. Any thread may
+    set it; a source looks before each batch."""
+
+    __slots__ = ("is_on",)
+
+    def __init__(self) -> None:
+        self.is_on = False
+
+
 @dataclass(frozen=True)
 class SlotMemory:
-    """The managed memory of a slot, and how the kinds that it contains divide it."""
+    """The managed memory of a slot, how the kinds that it contains divide it, and whether sources
+    rest."""
 
     manager: MemoryManager = field(default_factory=partial(MemoryManager, _UNLIMITED))
     of_kinds: Mapping[MemoryKind, int] = field(default_factory=partial(consumer_weights, {}))
+    sources_rest: SourcesRest = field(default_factory=SourcesRest)
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,16 @@ class TaskMemory:
             "fewer taskmanager.numberOfTaskSlots"
         )
 
+    def reserved(self) -> list[tuple[str, MemoryKind, int]]:
+        """What each operator has reserved: its name, the kind, the bytes. From any thread."""
+        held = self._slot.manager.reserved_by
+        return [(owner.name, owner.kind, held(owner)) for owner in list(self._owners)]
+
+    @property
+    def sources_rest(self) -> SourcesRest:
+        """Whether sources of this process have to rest."""
+        return self._slot.sources_rest
+
     def release_all(self) -> list[Leak]:
         """The task has ended: takes everything back, and returns what was not given back."""
         found = [
@@ -112,6 +134,10 @@ class _OperatorMemory:
 
     def release(self, size: int, kind: MemoryKind = MemoryKind.OPERATOR) -> None:
         self._manager.release(self._owners[kind], size)
+
+    @property
+    def reserved(self) -> int:
+        return sum(map(self._manager.reserved_by, self._owners.values()))
 
 
 def _kb(size: int) -> str:

@@ -14,10 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.clock import Clock, Turns
-from flinkpy.metrics.definitions import ENTRIES
+from flinkpy.metrics.definitions import ENTRIES, STATE_BYTES
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
+from flinkpy.state.heap.sampled_sizes import bytes_of_entries
 from flinkpy.state.layers.layers import Layers
 from flinkpy.state.layers.overlay import View
 from flinkpy.state.snapshots.frozen_tables import (
@@ -161,7 +162,11 @@ class HeapKeyedStateBackend(TableBackend):
         )
 
     def measures(self) -> dict[str, float]:
-        return {ENTRIES: sum(len(table.entries) for table in self._tables.values())}
+        tables = self._tables.values()
+        return {
+            ENTRIES: sum(len(table.entries) for table in tables),
+            STATE_BYTES: sum(bytes_of_entries(table.entries) for table in tables),
+        }
 
     def forget_all(self) -> None:
         """Empties every state in place, when a batch job has finished a key."""

@@ -78,6 +78,16 @@ class RunningValues(MutableMapping[Any, Any]):
         self._key_at = key_at
         self._limit = sys.maxsize if key_at is None else self.threshold
 
+    @property
+    def number_bytes(self) -> int | None:
+        """The memory of the table; None while it is a dict."""
+        return None if self._table is None else self._table.nbytes
+
+    @property
+    def entries(self) -> dict[Any, Any]:
+        """The dict, only to be looked at."""
+        return self._dict
+
     # -- by the batch ------------------------------------------------------------------------------
 
     def plain(self) -> dict[Any, Any] | None:

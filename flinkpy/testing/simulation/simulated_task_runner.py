@@ -220,6 +220,12 @@ class SimulatedTaskRunner(WithoutThread):
     def read_accumulators(self, then: Callable[[], object]) -> None:
         """Does nothing: simulated tasks have accumulators only at their end."""
 
+    def memory(self) -> None:
+        """Simulated tasks have none."""
+
+    def on_memory_pressure(self, listener: Callable[[], None]) -> None:
+        """There is never any."""
+
     def statistics(self) -> RunnerStatistics:
         tasks = self._tasks.values()
         partitions = sum(len(task.partitions) for task in tasks) + sum(self.results.values())

@@ -97,6 +97,10 @@ class InstantRunner:
 
     def read_functions(self, then: Callable[[], object]) -> None: ...
 
+    def memory(self) -> None: ...
+
+    def on_memory_pressure(self, listener: Callable[[], None]) -> None: ...
+
     def statistics(self) -> RunnerStatistics:
         return RunnerStatistics(len(self._running), 0, 0, 0)
 

@@ -103,4 +103,10 @@ def simulated_machine(
         stores,
         disk.backup_folder,
         has_task_threads=False,
+        measure_memory=_nothing_measured,
     )
+
+
+def _nothing_measured() -> int:
+    """All simulated processes are one."""
+    return 0
