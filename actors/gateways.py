@@ -42,6 +42,7 @@ from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.metrics.readings import TaskReading
 from flinkpy.metrics.shown_accumulators import Shown
+from flinkpy.runtime.memory.memory_report import MemoryReport
 from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 
 # -- values in the messages ------------------------------------------------------------------------
@@ -238,6 +239,7 @@ class JobHeartbeat:
     slots: tuple[AllocationId, ...] = ()
     # finished attempts whose blocking results are kept here
     results: tuple[ExecutionAttemptId, ...] = ()
+    memory: MemoryReport | None = None  # of its process
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId, JobVertexId
 from flinkpy.metrics.readings import ProcessReading
+from flinkpy.runtime.memory.memory_report import MemoryReport
 
 INSPECTOR = "inspector"  # the endpoint's name, in every process
 LONGEST_PIECE = 1 << 20  # bytes of a log in one answer
@@ -25,6 +26,7 @@ class ProcessFigures:
     cpu_s: float  # since the process began, all threads together
     collections: tuple[int, ...]  # of garbage, in each generation
     collected: tuple[int, ...]  # objects freed by these
+    memory: MemoryReport | None = None  # and who has it; None of a JobManager's process
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,8 @@ class ProcessInspector(RpcEndpoint):
         return True
 
     def request_figures(self) -> ProcessFigures:
-        return process_figures(self.service.clock.time_ms())
+        figures = process_figures(self.service.clock.time_ms())
+        return figures if self._runner is None else replace(figures, memory=self._runner.memory())
 
     def request_thread_dump(self) -> tuple[ThreadInfo, ...]:
         return thread_dump()

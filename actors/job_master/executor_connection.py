@@ -12,6 +12,7 @@ from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, FencingToken, ResourceId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
+from flinkpy.runtime.memory.memory_report import MemoryReport
 from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 
 
@@ -87,6 +88,7 @@ class ExecutorConnection:
         self._on_rejected, self._on_unknown = on_rejected, on_unknown
         self.watch: Cancellable | None = None
         self.tasks: dict[ExecutionAttemptId, DeployedTask] = {}
+        self.memory: MemoryReport | None = None  # as its last heartbeat told
         self._cancellations = _Cancellations(gateway, self._cancel_again_later)
         self._cancels: Courier[tuple[ExecutionAttemptId, ...], tuple[ExecutionAttemptId, ...]] = (
             Courier(endpoint.main_thread, retry_s, self._cancellations)

@@ -9,6 +9,7 @@ from flinkpy.actors.gateways import JobHeartbeat, TaskExecutorGateway
 from flinkpy.actors.job_master.executor_connection import DeployedTask, ExecutorConnection
 from flinkpy.actors.job_master.scheduler_driver import Feed
 from flinkpy.actors.job_master.slot_book import SlotBook
+from flinkpy.actors.killed_for_memory import why_lost
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_requester
 from flinkpy.core.errors import EngineError, NotRegisteredError, TaskExecutorLostError
@@ -124,7 +125,7 @@ class TaskExecutors:
         executor.gateway.disconnect_job_master(self._job_master.job_id, reason)
         for attempt_id in executor.tasks:
             self._tasks.pop(attempt_id, None)
-        error = TaskExecutorLostError(f"{resource_id} is lost: {reason}")
+        error = TaskExecutorLostError(f"{resource_id} is lost: {why_lost(reason, executor.memory)}")
         lost = self._slots.remove_slots_of(resource_id)
         self._feed(
             ResultsLost(resource_id),
@@ -134,6 +135,9 @@ class TaskExecutors:
         )
 
     def heartbeat_received(self, resource_id: ResourceId, payload: JobHeartbeat) -> None:
+        executor = self._executors.get(resource_id)
+        if executor is not None and payload.memory is not None:
+            executor.memory = payload.memory
         self._heartbeats.answer_received(resource_id, payload)
 
     def request_metrics(self, fresh_s: float = 0.0) -> Future[None]:

@@ -77,7 +77,8 @@ class ConnectedJobs:
         assert job.resource_id is not None
         self._job_of[job.resource_id] = job.job_id
         self._heartbeats.monitor(
-            job.resource_id, lambda: job.send_heartbeat(self._runner.metrics())
+            job.resource_id,
+            lambda: job.send_heartbeat(self._runner.metrics(), self._runner.memory()),
         )
 
     def heartbeat_received(self, resource_id: ResourceId) -> None:
@@ -93,7 +94,13 @@ class ConnectedJobs:
     def _send_heartbeat(self, job_id: JobId) -> None:
         job = self._jobs.get(job_id)
         if job is not None:
-            job.send_heartbeat(self._runner.metrics())
+            job.send_heartbeat(self._runner.metrics(), self._runner.memory())
+
+    def tell_memory(self) -> None:
+        """The process is short of memory, or no longer: all JobMasters get to know at once, since
+        it may be killed before the next heartbeat."""
+        for job_id in list(self._jobs):
+            self._send_heartbeat(job_id)
 
     def disconnect_job(self, job_id: JobId, reason: str) -> None:
         """The JobMaster has disconnected."""

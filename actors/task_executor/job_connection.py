@@ -20,6 +20,7 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig
 from flinkpy.graph.deployment import SlotOffer, TaskExecutionState, TaskManagerLocation, TaskMetrics
+from flinkpy.runtime.memory.memory_report import MemoryReport
 from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 from flinkpy.scheduler.execution_model import TERMINAL
 
@@ -214,8 +215,9 @@ class JobConnection:
 
     # -- heartbeats --------------------------------------------------------------------------------
 
-    def send_heartbeat(self, metrics: Iterable[TaskMetrics]) -> None:
-        """Answers the JobMaster's heartbeat with what this TaskExecutor holds for it."""
+    def send_heartbeat(self, metrics: Iterable[TaskMetrics], memory: MemoryReport | None) -> None:
+        """Answers the JobMaster's heartbeat with what this TaskExecutor holds for it, and what the
+        whole process has of memory."""
         if self._gateway is None:
             return
         holdings = self.holdings
@@ -228,7 +230,8 @@ class JobConnection:
             if attempt_id not in self._reports.latest
         )
         self._gateway.heartbeat_from_task_executor(
-            self.executor_id, JobHeartbeat(holdings.sequence, mine, tuple(running), slots, results)
+            self.executor_id,
+            JobHeartbeat(holdings.sequence, mine, tuple(running), slots, results, memory),
         )
 
     def __repr__(self) -> str:

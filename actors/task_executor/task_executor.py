@@ -93,6 +93,7 @@ class TaskExecutor(RpcEndpoint):
     def on_start(self) -> None:
         host, port = self.runner.data_address
         self.location = TaskManagerLocation(self.resource_id, self.address, host, port)
+        self.runner.on_memory_pressure(lambda: self.run_async(self.jobs.tell_memory))
         self.manager.start()
 
     def on_stop(self) -> Future[None] | None:

@@ -18,9 +18,11 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import COLUMNS_MEMORY, STATE_BACKEND, StateBackendKind
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.metrics.definitions import STATE_BYTES
-from flinkpy.runtime.memory.memory_levels import MemoryAction, MemoryLevel
+from flinkpy.runtime.loop.loop_port import Loop
+from flinkpy.runtime.memory.memory_levels import MemoryAction, MemoryLevel, MemoryPressure
 from flinkpy.runtime.memory.memory_report import MemoryReport, OwnedMemory, shown
-from flinkpy.runtime.memory.slots_memory import SlotsMemory
+from flinkpy.runtime.memory.memory_watch import MemoryWatch
+from flinkpy.runtime.memory.slots_memory import SlotsMemory, WorkerSlots
 from flinkpy.runtime.task import Task
 
 LOG = engine_logger(__name__)
@@ -67,6 +69,7 @@ class MemoryOwners:
             self.memory.reserved,
             self.memory.total,
             tuple(sorted((each for each in owners if each.size), key=_size, reverse=True)),
+            self.memory.sources_rest.is_on,
         )
 
     def values(self) -> dict[str, float]:
@@ -198,6 +201,40 @@ class MemoryRelief:
         )
         LOG.error("%s", error)
         task.home.run(lambda: task.fail(error))
+
+
+class WatchedMemory:
+    """The memory of a worker of that name, which is watched in the thread of ``loop`` if it is
+    limited. ``measure`` gives the bytes that the process has."""
+
+    def __init__(
+        self,
+        resource_id: ResourceId,
+        owners: MemoryOwners,
+        slots: WorkerSlots,
+        loop: Loop,
+        measure: Callable[[], int],
+    ) -> None:
+        self.owners = owners
+        self.relief = MemoryRelief(resource_id, owners)
+        self._measure = measure
+        self._watch: MemoryWatch | None = None
+        if slots.limit is not None:
+            pressure = MemoryPressure(slots.limit, slots.rest_s)
+            self._watch = MemoryWatch(loop, measure, pressure, self.relief)
+
+    def start(self) -> None:
+        if self._watch is not None:
+            self._watch.start()
+
+    def stop(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
+
+    def report(self) -> MemoryReport | None:
+        """Who has the memory now; None where the system does not tell how much there is."""
+        used = self._measure()
+        return self.owners.report(used) if used else None
 
 
 def limit_exceeded(worker: str, task: str, grown: int, report: MemoryReport) -> str:

@@ -13,6 +13,7 @@ from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
 from flinkpy.runtime.loop.adaptive_batch_size import AdaptiveBatchSize
+from flinkpy.runtime.memory.task_memory import SourcesRest
 
 EMISSIONS_PER_LOOK = 64
 NOTABLE_EXPANSION = 1.5
@@ -21,7 +22,7 @@ RECORDS_IN_CACHE = 1024
 
 class SourceInput:
     """The input of a task whose head is a source. ``wake_up`` is called by the source, from any
-    thread, when it has something again."""
+    thread, when it has something again. While sources rest, it has nothing."""
 
     end_of_data = EndOfData()
 
@@ -32,12 +33,14 @@ class SourceInput:
         batch_records: int,
         wake_up: Callable[[], None],
         checkpoints: TaskCheckpoints,
+        sources_rest: SourcesRest,
     ) -> None:
         head = chain.head
         if not isinstance(head, SourceOperator):
             raise EngineError(f"the task has no input, but its head is {head!r}")
         head.wake_up = wake_up
         self._checkpoints = checkpoints
+        self._sources_rest = sources_rest
         self._chain = chain
         self._head = head
         self._emit_next = head.emit_next
@@ -51,6 +54,8 @@ class SourceInput:
     def process_some(self) -> InputStatus:
         if self._chain.enough.reached:
             return InputStatus.END_OF_INPUT
+        if self._sources_rest.is_on:
+            return InputStatus.NOTHING_AVAILABLE
         head = self._head
         head.batch_size = (
             self._in_cache if head.is_columnar else min(self._in_cache, self._batch_size.rows)

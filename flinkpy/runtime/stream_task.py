@@ -177,8 +177,6 @@ class StreamTask:
         self.timers = TaskTimers(services.reactor, lambda action: self.mailbox.put(action, "timer"))
         self.time = BusyTime(services.reactor.clock)
         self.batch_size = AdaptiveBatchSize(config.batch_records)
-        self._sources_rest = services.memory.sources_rest
-        self._reads_source = not config.chain.inputs
         self.accumulators: dict[str, Any] = {}
         self.phases: list[Phase] = []  # entered so far, in order
         self.chain: OperatorChain | None = None
@@ -255,6 +253,7 @@ class StreamTask:
                 self.config.batch_records,
                 lambda: self.run_in_task(self.input_available),
                 self.checkpoints,
+                self._services.memory.sources_rest,
             )
             LatencyMarkers(chain, chain.head.context).start()
             return source
@@ -325,9 +324,6 @@ class StreamTask:
                 return
             if self.checkpoints.awaits_stop:
                 return
-            if self._reads_source and self._sources_rest.is_on:
-                self._suspend(Waiting.OUTPUT)  # as by back-pressure, until ``end_rest``
-                return
             status = self.input.process_some()
             if status is InputStatus.NOTHING_AVAILABLE:
                 chain.input_pauses()
@@ -355,17 +351,6 @@ class StreamTask:
             self.time.reason = None
             self.processor.suspended = False
             self._services.wake()
-
-    def end_rest(self) -> None:
-        """In the loop's thread: sources rest no longer."""
-        if self._reads_source and self.time.reason is Waiting.OUTPUT:
-            self.resume()
-
-    def free_memory(self) -> None:
-        """In the task's thread: the process is short of memory."""
-        if self.chain is not None and not self.done:
-            for operator in self.chain.operators:
-                operator.free_memory()
 
     def input_available(self) -> None:
         """A gate or the source has something."""
@@ -404,7 +389,7 @@ class StreamTask:
 
     @property
     def reads_source(self) -> bool:
-        return self._reads_source and self._has_input
+        return not self.config.chain.inputs and self._has_input
 
     @property
     def _has_input(self) -> bool:

@@ -376,14 +376,16 @@ class Task:
     def end_rest(self) -> None:
         """Its source, if it has one, need not rest any more: the process has memory again."""
         if self.stream_task is not None:
-            self.stream_task.end_rest()
+            self.stream_task.input_available()
 
     def free_memory(self) -> None:
         """The process is short of memory: its operators write to disk what they can."""
-        if self.stream_task is None or self._machine.is_terminal:
+        task = self.stream_task
+        if task is None or task.chain is None or self._machine.is_terminal:
             return
         try:
-            self.stream_task.free_memory()
+            for operator in task.chain.operators:
+                operator.free_memory()
         except Exception as error:
             self.fail(error)
 

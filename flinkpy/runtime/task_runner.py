@@ -27,11 +27,9 @@ from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.runtime.loop.interruption import Interruptions
 from flinkpy.runtime.loop.task_thread import task_of_this_thread
 from flinkpy.runtime.machine import Machine
-from flinkpy.runtime.memory.memory_levels import MemoryPressure
 from flinkpy.runtime.memory.memory_report import MemoryReport
-from flinkpy.runtime.memory.memory_watch import MemoryWatch
 from flinkpy.runtime.memory.slots_memory import SlotsMemory, WorkerSlots
-from flinkpy.runtime.memory_relief import MemoryOwners, MemoryRelief
+from flinkpy.runtime.memory_relief import MemoryOwners, WatchedMemory
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.task import Task, TaskPlace
@@ -65,7 +63,6 @@ class SlotTaskRunner:
     ) -> None:
         self._machine = machine = machine or Machine()
         slots = slots or WorkerSlots()
-        self._memory = SlotsMemory(slots)
         self._loop = machine.make_loop(f"slots of {resource_id}", clock)
         # without tasks: nothing of the user's ever runs there
         self._acceptor = machine.make_loop(f"data port of {resource_id}", clock)
@@ -77,19 +74,16 @@ class SlotTaskRunner:
         self._cached_files = FileCache()
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._clock = clock
-        self._measure_memory = machine.measure_memory
-        self._owners = MemoryOwners(
+        owners = MemoryOwners(
             lambda: list(self._tasks.values()),
-            self._memory,
+            SlotsMemory(slots),
             lambda: self._shuffle.statistics().segments_in_use * self._segment_size,
             clock,
             slots.limit,
         )
-        self._relief = MemoryRelief(resource_id, self._owners)
-        self._watch: MemoryWatch | None = None
-        if slots.limit is not None:
-            pressure = MemoryPressure(slots.limit, slots.rest_s)
-            self._watch = MemoryWatch(self._acceptor, self._measure_memory, pressure, self._relief)
+        self._memory = WatchedMemory(
+            resource_id, owners, slots, self._acceptor, machine.measure_memory
+        )
         self._cancel_asked: dict[ExecutionAttemptId, float] = {}  # and not done
         self._running = False
         self._output: TaskOutput | None = None
@@ -128,8 +122,7 @@ class SlotTaskRunner:
         self._running = True
         self._loop.start()
         self._acceptor.start()
-        if self._watch is not None:
-            self._watch.start()
+        self._memory.start()
 
     def submit(
         self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter
@@ -160,7 +153,7 @@ class SlotTaskRunner:
             self._forget,
             TaskPlace(
                 files,
-                self._memory.of_slot(slot_index, descriptor.managed_memory),
+                self._memory.owners.memory.of_slot(slot_index, descriptor.managed_memory),
                 self._machine.has_task_threads,
             ),
         )
@@ -283,7 +276,7 @@ class SlotTaskRunner:
         tasks = list(self._tasks.values())
         values = {
             **_network_values(self._shuffle.statistics(), self._segment_size),
-            **self._owners.values(),
+            **self._memory.owners.values(),
             "numRunningTasks": len(tasks),
         }
         return ProcessReading(
@@ -291,11 +284,10 @@ class SlotTaskRunner:
         )
 
     def memory(self) -> MemoryReport | None:
-        used = self._measure_memory()
-        return self._owners.report(used) if used else None
+        return self._memory.report()
 
     def on_memory_pressure(self, listener: Callable[[], None]) -> None:
-        self._relief.on_change = listener
+        self._memory.relief.on_change = listener
 
     def read_functions(self, then: Callable[[], object]) -> None:
         asked = [
@@ -328,8 +320,7 @@ class SlotTaskRunner:
         if not self._running:
             return
         self._running = False
-        if self._watch is not None:
-            self._watch.stop()
+        self._memory.stop()
         self._files.stop(self._delete_files)
         self._end_tasks_with_threads()
         self._loop.call_soon_threadsafe(self._stop_all)

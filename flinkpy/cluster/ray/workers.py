@@ -61,6 +61,7 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory, ResourceId
 from flinkpy.core.options.engine import BIND_HOST, NetworkConfig
 from flinkpy.core.options.high_availability import HighAvailability
+from flinkpy.core.options.memory_sizes import REST_TIMEOUT
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.garbage import collect_rarely
 from flinkpy.core.secrets.engine_logs import engine_logger
@@ -422,7 +423,13 @@ def _set_up_task_executor(
         secret,
         resource_id,
         SYSTEM_CLOCK,
-        slots=WorkerSlots(len(slots), managed, config.memory.of_kinds),
+        slots=WorkerSlots(
+            len(slots),
+            managed,
+            config.memory.of_kinds,
+            limit=None if memory is None else memory.process,
+            rest_s=read(config.options, REST_TIMEOUT).total_seconds(),
+        ),
         show_output=True,
     )
     set_up_logs(config.logs, logging.WARNING)  # its log is shown to programs, too

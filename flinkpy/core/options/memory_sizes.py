@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from enum import Enum
 from typing import Any
 
@@ -80,6 +81,14 @@ CONSUMER_WEIGHTS = option(
     "How a slot's managed memory is divided among those who may have it: OPERATOR (sorting, hash "
     "tables), STATE_BACKEND (rocksdb), PYTHON (processes of an operator's own). Only kinds that "
     "the slot contains share it.",
+)
+REST_TIMEOUT = option(
+    "taskmanager.memory.sources-rest.timeout",
+    timedelta,
+    timedelta(minutes=1),
+    "How long sources may rest because the process has used 90 % of process.size, until the task "
+    "that grew most fails.",
+    at_least=timedelta(),
 )
 NETWORK_FRACTION = option(
     "taskmanager.memory.network.fraction",

@@ -26,8 +26,8 @@ class OwnedMemory:
 class MemoryReport:
     """A worker's memory at one moment. ``used`` is what the process has, but for files that it maps
     as it runs, whose memory the system takes back; ``limit`` is the size that options give it, None
-    if they do not. ``owners`` begin with the largest; they may have parts of each other, as Arrow's
-    pool is where much state lies."""
+    if they do not. ``sources_rest`` because it is nearly used up. ``owners`` begin with the
+    largest; they may have parts of each other, as Arrow's pool is where much state lies."""
 
     at_ms: int
     used: int
@@ -35,6 +35,7 @@ class MemoryReport:
     managed_reserved: int
     managed_total: int
     owners: tuple[OwnedMemory, ...] = ()
+    sources_rest: bool = False
 
     @property
     def share(self) -> float:

@@ -14,6 +14,7 @@ from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.process_memory import WorkerMemory
 from flinkpy.graph.deployment import SlotStatus
 from flinkpy.graph.resources import ResourceProfile
+from flinkpy.runtime.memory.memory_report import MemoryReport
 from flinkpy.web.answers.states import UNKNOWN
 
 MB = 1 << 20
@@ -54,6 +55,8 @@ def details(
     return {
         **_summary(executor, tasks),
         "metrics": _memory(executor, figures),
+        # not in Flink
+        "memory": None if figures is None else _used_memory(figures.memory),
         "allocatedSlots": [
             {
                 "jobId": slot.job_id,
@@ -75,6 +78,7 @@ def figures(told: Mapping[ResourceId, ProcessFigures]) -> dict[str, Any]:
                 "id": resource_id,
                 "at": each.at_ms,
                 "rss": each.rss,
+                "memoryLimit": each.memory.limit if each.memory else None,
                 "cpuSeconds": each.cpu_s,
                 "threads": each.threads,
             }
@@ -128,6 +132,23 @@ def _parts(memory: WorkerMemory) -> dict[str, int]:
         "jvmOverhead": memory.overhead,
         "totalFlinkMemory": memory.flink,
         "totalProcessMemory": memory.process,
+    }
+
+
+def _used_memory(memory: MemoryReport | None) -> dict[str, Any] | None:
+    """What a process has of its memory, and who has it."""
+    if memory is None:
+        return None
+    return {
+        "used": memory.used,
+        "limit": memory.limit,
+        "sourcesRest": memory.sources_rest,
+        "managedReserved": memory.managed_reserved,
+        "managedTotal": memory.managed_total,
+        "owners": [
+            {"owner": each.owner, "what": each.what, "size": each.size, "option": each.option}
+            for each in memory.largest()
+        ],
     }
 
 

@@ -1,0 +1,62 @@
+"""A worker on Ray whose state outgrows its size: its sources rest, and a sentence says what has the
+memory. The system never gets to kill it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.cluster.ray_fixture import RayCluster
+
+pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.timeout(400)]
+
+GROWS = """
+import itertools
+from flinkpy.common import Types
+from flinkpy.connectors.source_api.python_source import PythonSource
+from flinkpy.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from flinkpy.datastream.state import ValueStateDescriptor
+
+class Endless(PythonSource):
+    bounded = False
+    def splits(self, parallelism):
+        return [0]
+    def read(self, split, position):
+        return itertools.count(position)
+
+class Keeps(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.kept = runtime_context.get_state(ValueStateDescriptor("kept", Types.PICKLED_BYTE_ARRAY()))
+    def process_element(self, value, ctx):
+        self.kept.update(b"%d" % value + b"x" * 1500)
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_source(Endless(), None, "endless").key_by(lambda n: n).process(Keeps()).name("keeps").print()
+env.execute("grows")
+"""
+SIZES = {
+    "process.size": "700m",
+    "framework.heap.size": "32m",
+    "framework.off-heap.size": "64m",
+    "managed.size": "16m",
+    "network.size": "32m",
+    "jvm-metaspace.size": "200m",
+    "jvm-overhead.min": "100m",
+    "sources-rest.timeout": "2 s",
+}
+
+
+def test_state_that_outgrows_its_worker_ends_with_a_sentence(ray: RayCluster) -> None:
+    sizes = [
+        each for name, size in SIZES.items() for each in ("-D", f"taskmanager.memory.{name}={size}")
+    ]
+    done = ray.flinkpy("run", "-t", "ray-application", "-p", "1", *sizes, ray.job(GROWS))
+    assert done.code == 1
+    told = re.search(r"has (\d+)% of the 700 MB that taskmanager.memory.process.size", done.err)
+    assert told is not None, done.err
+    assert 85 <= int(told[1]) <= 115
+    assert "keeps (1/1): state in memory" in done.err, done.err
+    assert "(state.backend.type: rocksdb)" in done.err
+    assert "sources rest; " in done.err
+    assert "lost" not in done.err
