@@ -44,7 +44,7 @@ OWN_FIELDS: dict[str, tuple[str, ...]] = {
     "/jobs/:jobid/exceptions": ("scheduler-events",),
     "/jobs/:jobid/checkpoints/details/:checkpointid": ("missing",),
     "/taskmanagers": ("host", "pid", "registered", "jobs"),
-    "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "jobs", "python"),
+    "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "jobs", "python", "memory"),
     "/taskmanagers/:taskmanagerid/logs": ("kind",),
     "/jobmanager/logs": ("kind",),
 }

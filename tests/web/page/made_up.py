@@ -257,6 +257,28 @@ TASK_EXECUTOR = {
         "freeMemory": 4 << 30,
         "managedMemory": 0,
     },
+    "memoryConfiguration": {
+        "taskHeap": 1400 << 20,
+        "managedMemory": 1300 << 20,
+        "networkMemory": 340 << 20,
+        "jvmMetaspace": 256 << 20,
+        "totalProcessMemory": 4 << 30,
+    },
+    "memory": {
+        "used": 3800 << 20,
+        "limit": 4 << 30,
+        "sourcesRest": True,
+        "managedReserved": 800 << 20,
+        "managedTotal": 1300 << 20,
+        "owners": [
+            {
+                "owner": "count (1/2)",
+                "what": "state in memory",
+                "size": 2 << 30,
+                "option": "state.backend.type: rocksdb",
+            }
+        ],
+    },
     "metrics": {"heapUsed": 300 << 20, "nonHeapUsed": 0},
 }
 

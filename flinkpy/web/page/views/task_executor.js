@@ -6,6 +6,7 @@ import { useLive } from "../lib/live.js";
 import { link } from "../lib/route.js";
 import { Answer } from "../parts/answer.js";
 import { Facts } from "../parts/facts.js";
+import { Memory } from "../parts/memory.js";
 import { Tabs } from "../parts/tabs.js";
 import { Logs, Output, Threads } from "./logs.js";
 import { Metrics } from "./metrics.js";
@@ -32,6 +33,7 @@ const Overview = ({ path }) => html`<${Answer} from=${useLive(path)} missing="Th
     ["Tasks", count(of.assignedTasks)],
     ["Jobs", of.jobs?.length ? of.jobs.map((jid, index) => html`${index > 0 && ", "}<a href=${link("jobs", jid)}><code>${jid.slice(0, 8)}</code></a>`) : "none"],
   ]} />
+  <${Memory} sizes=${of.memoryConfiguration} memory=${of.memory} />
   ${of.metrics && html`<h2>Process</h2><${Facts} of=${figures(of.metrics)} />`}`} />`;
 
 // What Flink tells of a Java process says less here than what Python's process tells; without that it is shown under its own names

@@ -16,7 +16,7 @@ const COLUMNS = [
   { title: "Free slots", cell: each => `${count(each.freeSlots)} of ${count(each.slotsNumber)}`, sort: each => each.freeSlots, number: true },
   { title: "Tasks", cell: each => count(each.assignedTasks), sort: each => each.assignedTasks, number: true },
   { title: "CPU", cell: each => each.cpu === undefined ? "–" : `${percent(each.cpu / Math.max(each.hardware?.cpuCores ?? 1, 1))} of ${count(each.hardware?.cpuCores)}`, sort: each => each.cpu, number: true },
-  { title: "Memory used", cell: each => `${bytes(each.rss)} of ${bytes(each.hardware?.physicalMemory)}`, sort: each => each.rss, number: true },
+  { title: "Memory used", cell: each => `${bytes(each.rss)} of ${bytes(each.memoryLimit ?? each.hardware?.physicalMemory)}`, sort: each => each.rss, number: true },
   { title: "Jobs", cell: each => each.jobs?.length ? each.jobs.map((jid, index) => html`${index > 0 && ", "}<a href=${link("jobs", jid)}>${each.names.get(jid) ?? jid.slice(0, 8)}</a>`) : "–" },
 ];
 
@@ -36,7 +36,7 @@ function useFigures() {
     for (const each of told ?? []) {
       const last = before.current.get(each.id), seconds = last ? (each.at - last.at) / 1000 : 0;
       const cpu = seconds > 0 ? (each.cpuSeconds - last.cpuSeconds) / seconds : last?.cpu;
-      now.set(each.id, { at: each.at, cpuSeconds: each.cpuSeconds, rss: each.rss, cpu });
+      now.set(each.id, { at: each.at, cpuSeconds: each.cpuSeconds, rss: each.rss, memoryLimit: each.memoryLimit, cpu });
     }
     before.current = now;
     return now;
