@@ -56,6 +56,8 @@ DRAWN_QUERIES = (
 PATTERNS = "tests/cep/test_pattern_streams.py"
 TIMES_OUT = "test_what_times_out_is_given_when_its_time_comes_also_for_keys_that_never_come_again"
 DYNAMIC = "tests/cep/test_dynamic_patterns.py"
+LEVELS = "tests/runtime/memory/test_memory_levels.py"
+LEDGER = "tests/runtime/memory/test_memory_manager.py"
 SPILLING = "tests/operators/test_spilling.py::"
 GROUPS_SPILL = "tests/relational/test_hash_aggregate.py::"
 PROGRAMS = ("tests/simulation/test_programs.py",)
@@ -1129,5 +1131,62 @@ MUTANTS = (
         "            parallelism = here\n",
         "            parallelism = None if here else here\n",
         ("tests/table/translation/test_order_of_changes.py",),
+    ),
+    # -- memory ------------------------------------------------------------------------------------
+    Mutant(
+        "sources rest from 90 % of the memory on, and not later",
+        "flinkpy/runtime/memory/memory_levels.py",
+        "LevelRule(MemoryLevel.RESTING, 0.90, 0.85)",
+        "LevelRule(MemoryLevel.RESTING, 0.95, 0.85)",
+        (LEVELS,),
+    ),
+    Mutant(
+        "sources that rest read on when there is room again, not at the first byte",
+        "flinkpy/runtime/memory/memory_levels.py",
+        "rule.ends if rule.level in self._active else rule.begins",
+        "rule.begins",
+        (LEVELS,),
+    ),
+    Mutant(
+        "sources that rest in vain end with a failure",
+        "flinkpy/runtime/memory/memory_levels.py",
+        "and not waits_in_vain:",
+        "or waits_in_vain:",
+        (LEVELS,),
+    ),
+    Mutant(
+        "the task that grew most fails, not the one that has most",
+        "flinkpy/runtime/memory_relief.py",
+        "key=lambda each: (grown[each], _held_by(each))",
+        "key=_held_by",
+        ("tests/runtime/memory/test_memory_relief.py",),
+    ),
+    Mutant(
+        "an operator reserves no more than its share",
+        "flinkpy/runtime/memory/memory_manager.py",
+        "if held + size > owner.share or self._sum + size > self.size:",
+        "if self._sum + size > self.size:",
+        (LEDGER,),
+    ),
+    Mutant(
+        "what an operator has not given back is free for others when its task has ended",
+        "flinkpy/runtime/memory/memory_manager.py",
+        "            self._sum -= leaked\n",
+        "",
+        (LEDGER,),
+    ),
+    Mutant(
+        "only kinds that a slot contains share its memory",
+        "flinkpy/graph/resources.py",
+        "for each, used in self.weights.items() if used",
+        "for each in of_kinds",
+        (LEDGER,),
+    ),
+    Mutant(
+        "stages of a batch job that wait for each other do not share a slot's memory",
+        "flinkpy/graph/job_graph_generator.py",
+        "            and vertex.id not in awaited[other.id]\n",
+        "",
+        (IDS,),
     ),
 )

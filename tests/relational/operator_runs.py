@@ -59,7 +59,7 @@ def run(
     while not harness.chain.finish():
         assert harness.chain.has_rest
     assert harness.chain.close() == []
-    assert not any(harness.managed_memory.reserved.values())
+    assert harness.managed_memory.reserved == 0
     elements = harness.writers[0].elements
     assert elements[-1] == Watermark(MAX_TIMESTAMP)
     given = [each.data for each in elements if isinstance(each, ColumnBatch)]
