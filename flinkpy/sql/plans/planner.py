@@ -62,8 +62,7 @@ class Planner:
         self._rules = RuleContext(
             context.registry, is_batch, context.options.get("table.local-time-zone", "UTC")
         )
-        options = context.options
-        self._streaming = StreamingOptions.of({} if is_batch else options)
+        self._options = options = context.options
         self._changes = ChangeOptions(
             options.get("table.exec.sink.upsert-materialize", "auto").lower()
         )
@@ -95,9 +94,10 @@ class Planner:
             physical = with_phases(batch_plan(optimal), self._phases)
             physical = with_shared_parts(physical, self._rules)
         else:
-            physical = StreamingPlanner(self._streaming).plan(optimal)
-            if self._streaming.mini_batch is not None:
-                physical = with_mini_batches(physical, self._streaming.mini_batch)
+            streaming = StreamingOptions.of(self._options)
+            physical = StreamingPlanner(streaming).plan(optimal)
+            if streaming.mini_batch is not None:
+                physical = with_mini_batches(physical, streaming.mini_batch)
         if not isinstance(logical, LogicalSink):
             physical = collected(physical)
         if self._rules.is_batch:
