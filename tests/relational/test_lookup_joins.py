@@ -66,7 +66,7 @@ def columns_of(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.tuples(KEYS, NUMBERS, st.integers(0, 3)), max_size=9),
     st.lists(st.tuples(KEYS, NUMBERS), max_size=7),
