@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkpy.columns.kernels.parts_of_texts import part_at
 from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
@@ -34,22 +35,10 @@ def _concat(site: CallSite) -> Kernel:
 def _split_index(site: CallSite) -> Kernel:
     """In Arrow if separator and place are constants."""
     separator, index = site.constant(1), site.constant(2)
-    is_text = isinstance(separator, str) and separator != ""
-    if not is_text or not isinstance(index, int) or index < 0:
+    if not isinstance(separator, str) or not separator or not isinstance(index, int) or index < 0:
         return by_value("SPLIT_INDEX")(site)
 
-    def kernel(rows: int, texts: Any, *_: Any) -> Any:
-        texts = column_of(texts, rows)
-        parts = pc.split_pattern(texts, separator)
-        offsets = parts.offsets.to_numpy()
-        places = offsets[:-1] + index
-        is_there = places < offsets[1:]
-        # a text without characters has no parts
-        full = pc.greater(pc.binary_length(texts), 0).fill_null(False)
-        is_there &= full.to_numpy(zero_copy_only=False)
-        return parts.values.take(pa.array(places, mask=~is_there))
-
-    return kernel
+    return lambda rows, texts, *_: part_at(column_of(texts, rows), separator, index)
 
 
 def _trim(name: str, side: str) -> KernelOf:
