@@ -19,7 +19,6 @@ from flinkpy.sql.functions.argument_kinds import (
     COLLECTION,
     COMPARABLE,
     INT,
-    INTEGER_NUMERIC,
     MAP,
     ROW,
     STRING,
@@ -144,7 +143,7 @@ COLLECTIONS = (
     function(
         "ITEM",
         "at",
-        [(ARRAY, INTEGER_NUMERIC), Shape((MAP, ANY), together=_keyed)],
+        [(ARRAY, INT), Shape((MAP, ANY), together=_keyed)],
         element,
         Nulls.ALWAYS,
         traits=_FAILS,
