@@ -40,6 +40,7 @@ ALL = (
     "waiting",
     "sql_kernels",
     "tpch",
+    "spilling",
     "nexmark_sql",
     "against_flink_sql",
     "changing_ranks",

@@ -153,8 +153,8 @@ KEPT: dict[str, dict[str, str]] = {
         )
     },
     "LocalSliceOperator": {"_was_idle": NOTHING},
-    "OverAggregateOperator": {"_waiting": BATCH},
-    "RankOperator": dict.fromkeys(("_limit", "_rows", "_waiting"), BATCH),
+    "OverAggregateOperator": {"_rows": BATCH},
+    "RankOperator": dict.fromkeys(("_best", "_spilled"), BATCH),
     "PartialAggregatesOperator": dict.fromkeys(("_held", "_waiting", "_waiting_rows"), REGION),
     "RowsOfSessionsOperator": {"_sessions": REGION},
     "SessionAggregatesOperator": {"_sessions": REGION},

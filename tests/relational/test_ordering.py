@@ -127,6 +127,7 @@ def test_a_limit_keeps_only_rows_that_can_be_among_the_first() -> None:
     st.integers(1, 3),
     st.integers(0, 2),
     st.sampled_from(BATCH_SIZES),
+    st.sampled_from(MEMORY),
 )
 @settings(max_examples=30)
 def test_ranks_are_those_of_plain_python(
@@ -137,10 +138,11 @@ def test_ranks_are_those_of_plain_python(
     first: int,
     more: int,
     size: int,
+    memory: int | None,
 ) -> None:
     spec = RankSpec(function, partition, tuple(keys), first, first + more, gives_rank=True)
     schema = SCHEMA.append(pa.field("rank", pa.int64()))
-    found = run(RankOperator(spec, SCHEMA, schema), table, size=size)
+    found = run(RankOperator(spec, SCHEMA, schema), table, size=size, memory=memory)
     wanted = []
     groups: dict[Any, list[Any]] = {}
     for row in rows_of(table):

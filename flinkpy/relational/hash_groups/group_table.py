@@ -27,6 +27,7 @@ from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 
 _WAITING_ROWS = 1 << 16
+_MEASURED_ROWS = 1 << 14  # or more come between two looks at what the groups take
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ class GroupTable:
         self._calls = plan.accumulating()
         self._limit = waiting_limit
         self._waiting: list[tuple[pa.RecordBatch, Any]] = []
-        self._rows = self._bytes = 0
+        self._rows = self._bytes = self._unmeasured = 0
         self.nbytes = 0
-        """What the groups take, as of when rows were accumulated the last time."""
+        """What the groups take, or took some rows ago."""
 
     def take(self, data: pa.RecordBatch) -> None:
         """Takes rows of any groups."""
@@ -103,6 +104,14 @@ class GroupTable:
             is_much = self._bytes > self._limit
         if is_much or self._rows >= max(_WAITING_ROWS, len(self.groups)):
             self._accumulate()
+        if self._limit is not None:
+            self._measure(data.num_rows)
+
+    def _measure(self, rows: int) -> None:
+        self._unmeasured += rows
+        if self._unmeasured >= _MEASURED_ROWS or not self._waiting:
+            self.nbytes = held_bytes(self.groups, self._calls)
+            self._unmeasured = 0
 
     def _accumulate(self) -> None:
         waiting, self._waiting, self._rows, self._bytes = self._waiting, [], 0, 0
@@ -119,8 +128,6 @@ class GroupTable:
         else:
             for each in self._calls:
                 each.add(data, groups, size)
-        if self._limit is not None:
-            self.nbytes = held_bytes(self.groups, self._calls)
 
     def _merge(self, data: pa.RecordBatch, groups: Any, size: int) -> None:
         at = len(self.plan.keys)

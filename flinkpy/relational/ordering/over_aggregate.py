@@ -1,5 +1,6 @@
 """OverAggregate of BATCH: aggregates over the rows around each row, by one sort for each window.
-All rows lie in memory."""
+What does not fit into memory lies in files by partition, if all windows have a column of it in
+common."""
 
 from __future__ import annotations
 
@@ -9,11 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.elements import ColumnBatch
+from flinkpy.operators.spilling.key_partitions import KeyPartitions
+from flinkpy.operators.spilling.portions import portions
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.ordering.over_frames import bounds_of
 from flinkpy.relational.ordering.over_functions import OverRows, over
 from flinkpy.relational.ordering.partitioned_rows import partitioned
-from flinkpy.relational.relational_operator import BlockingOperator, one_record_batch, pieces
+from flinkpy.relational.ordering.rank_rows import RANKED
+from flinkpy.relational.relational_operator import (
+    BlockingOperator,
+    one_record_batch,
+    pieces,
+    with_schema,
+)
 from flinkpy.sql.rex.relational_terms import OverGroup
 
 
@@ -27,9 +36,18 @@ class OverAggregateOperator(BlockingOperator):
         self.inputs = inputs
 
     def open(self) -> None:
-        self._waiting: list[pa.RecordBatch] = []
+        super().open()
+        memory, common = self._memory, self._common_columns()
+        self._rows = KeyPartitions(
+            common, memory, keeps=memory.kept if common else None, weight=RANKED
+        )
         calls = [call for group in self.groups for call in group.calls]
         self._functions = OpenedCalls(calls, self.context)
+
+    def _common_columns(self) -> tuple[int, ...]:
+        """Rows that differ in these are in no partition together, whatever the window."""
+        of_groups = [set(group.partition) for group in self.groups]
+        return tuple(sorted(set.intersection(*of_groups))) if of_groups else ()
 
     def close(self) -> None:
         if hasattr(self, "_functions"):
@@ -37,13 +55,14 @@ class OverAggregateOperator(BlockingOperator):
         super().close()
 
     def take(self, data: pa.RecordBatch) -> None:
-        self._waiting.append(data)
+        self._rows.add(with_schema(data, self.inputs))
 
     def last_batches(self) -> Iterator[ColumnBatch]:
-        if not self._waiting:
-            return
-        data = one_record_batch(self._waiting, self.inputs)
-        self._waiting = []
+        for rows in portions(self._rows):
+            yield from self._with_results(one_record_batch(rows, self.inputs))
+
+    def _with_results(self, data: pa.RecordBatch) -> Iterator[ColumnBatch]:
+        """The rows of some partitions with the results of all calls."""
         order, columns = None, list(data.columns)
         for group in self.groups:
             rows = partitioned(data, group.partition, group.keys)

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.spilling.key_partitions import KeyPartitions, RowWeight
+from flinkpy.operators.spilling.portions import portions
 from flinkpy.relational.ordering.partitioned_rows import PartitionedRows, partitioned
 from flinkpy.relational.relational_operator import (
     ROWS_AT_ONCE,
@@ -22,6 +24,9 @@ from flinkpy.relational.relational_operator import (
 from flinkpy.sql.rex.rex_nodes import SortKey
 
 _WAITING_ROWS = 1 << 17
+RANKED = RowWeight(copies=3, each=48)
+"""The batches, one of all, and those in order; codes and places."""
+
 RANKS = {
     "ROW_NUMBER": PartitionedRows.row_numbers,
     "RANK": PartitionedRows.ranks,
@@ -75,9 +80,61 @@ class RankedRows:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+class BestRows:
+    """Rows of which those behind the last wanted rank are dropped now and then: when there are
+    twice as many as were left the last time, or when they take more than ``limit`` bytes."""
+
+    def __init__(self, spec: RankSpec, inputs: pa.Schema, limit: int | None) -> None:
+        self._spec = spec
+        self._inputs = inputs
+        self._limit = limit
+        self._most_rows = _WAITING_ROWS
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def add(self, data: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Takes rows. Where those that may be wanted are still too large, gives them away."""
+        self._wait(data)
+        is_large = self._limit is not None and self._bytes > self._limit
+        if not is_large and self._rows <= self._most_rows:
+            return None
+        kept = self.given_away()
+        self._wait(kept)
+        if self._limit is not None and 2 * self._bytes > self._limit:
+            self._forget()
+            return kept
+        self._most_rows = 2 * self._rows + _WAITING_ROWS
+        return None
+
+    def _forget(self) -> None:
+        self._waiting, self._rows, self._bytes = [], 0, 0
+
+    def _wait(self, data: pa.RecordBatch) -> None:
+        self._waiting.append(data)
+        self._rows += data.num_rows
+        if self._limit is not None:
+            self._bytes += RANKED.of(data.nbytes, data.num_rows)
+
+    def given_away(self) -> pa.RecordBatch:
+        """The rows that may be wanted when others have come; there are none here any more."""
+        ranked = RankedRows.of(self._spec, one_record_batch(self._waiting, self._inputs))
+        self._forget()
+        return ranked.kept()
+
+    def results(self, schema: pa.Schema) -> Iterator[ColumnBatch]:
+        """The wanted rows."""
+        if not self._waiting:
+            return
+        ranked = RankedRows.of(self._spec, one_record_batch(self._waiting, self._inputs))
+        self._waiting = []
+        for each in ranked.results(schema):
+            yield from pieces(each)
+
+
 class RankOperator(BlockingOperator):
     """Gives these rows, each with its rank behind it if that is asked for. ``inputs`` is the schema
-    of its input."""
+    of its input. When the rows that may be wanted do not fit into its memory, they and later ones
+    go to files by partition."""
 
     def __init__(self, spec: RankSpec, inputs: pa.Schema, schema: pa.Schema) -> None:
         super().__init__(schema)
@@ -85,24 +142,31 @@ class RankOperator(BlockingOperator):
         self.inputs = inputs
 
     def open(self) -> None:
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows, self._limit = 0, _WAITING_ROWS
+        super().open()
+        limit = self._memory.limit if self.spec.partition else None
+        self._best = BestRows(self.spec, self.inputs, limit)
+        self._spilled: KeyPartitions | None = None
 
     def take(self, data: pa.RecordBatch) -> None:
-        self._waiting.append(data)
-        self._rows += data.num_rows
-        if self._rows > self._limit:
-            kept = self._ranked().kept()
-            self._waiting, self._rows = [kept], kept.num_rows
-            self._limit = 2 * self._rows + _WAITING_ROWS
-
-    def _ranked(self) -> RankedRows:
-        return RankedRows.of(self.spec, one_record_batch(self._waiting, self.inputs))
+        kept = self._best.add(data)
+        if kept is None:
+            return
+        if self._spilled is None:
+            memory = self._memory
+            self._spilled = KeyPartitions(
+                self.spec.partition, memory, keeps=memory.kept, weight=RANKED
+            )
+        self._spilled.add(kept)
 
     def last_batches(self) -> Iterator[ColumnBatch]:
-        if not self._waiting:
+        if self._spilled is None:
+            yield from self._best.results(self.schema)
             return
-        ranked = self._ranked()
-        self._waiting = []
-        for each in ranked.results(self.schema):
-            yield from pieces(each)
+        rest = self._best.given_away()
+        if rest.num_rows:
+            self._spilled.add(rest)
+        for rows in portions(self._spilled):
+            best = BestRows(self.spec, self.inputs, None)
+            for data in rows:
+                best.add(data)
+            yield from best.results(self.schema)
