@@ -56,6 +56,15 @@ def test_calls_for_rows_of_several_batches_are_under_way_at_once_and_order_is_ke
     ]
 
 
+def test_calls_of_a_condition_are_made_for_the_rows_that_pass_those_before_it() -> None:
+    met["now"] = 1  # one row is left out
+    tables = tables_of(max_concurrent_operations=str(ROWS), timeout="20 s")
+    found = tables.execute_sql(
+        "SELECT n, met_by_all(n) + 1 AS m FROM t WHERE n > 0 AND met_by_all(n) > 2 AND n <> 3"
+    )
+    assert [tuple(row) for row in found.collect()] == [(2, 5), (4, 9), (5, 11)]
+
+
 def test_a_call_that_fails_is_tried_again_as_the_options_say() -> None:
     attempts.clear()
     tables = tables_of(retry_delay="1 ms")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.common.logical_types.logical_type import LogicalType, RowField
 from flinkpy.datastream.streams.recorded import ColumnStream, copy_place
@@ -17,6 +20,7 @@ from flinkpy.sql.logical.logical_nodes import row_of
 from flinkpy.sql.physical.physical_nodes import Calc, Expand, Limit
 from flinkpy.sql.plans.rex_text import rex_text
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, rewritten, walk
+from flinkpy.sql.rules.conditions import conjunction, conjuncts
 from flinkpy.table.translation.node_schemas import schema_of
 from flinkpy.table.translation.translation_context import Family, TranslationContext
 
@@ -27,7 +31,12 @@ _CHOOSING = frozenset(["CASE", "AND", "OR", "COALESCE", "IF", "IFNULL", "NULLIF"
 
 def calc(node: Calc, context: TranslationContext) -> ColumnStream:
     """Computed columns of the rows that a condition leaves."""
-    calls = _calls_to_await(node, context)
+    conditions = conjuncts(node.condition)
+    for place, each in enumerate(conditions):
+        asked = _calls_to_await([each], context)
+        if asked:
+            return _where_awaited(node, conditions[:place], asked, context)
+    calls = _calls_to_await(node.projections, context)
     if calls:
         return _awaited(node, calls, context)
     names, schema = node.input.schema.names, schema_of(node.schema)
@@ -46,11 +55,39 @@ def calc(node: Calc, context: TranslationContext) -> ColumnStream:
     return context.applied(node, CalcAtWatermarkOperator(program, schema, arrow_of(time)))
 
 
-def _calls_to_await(node: Calc, context: TranslationContext) -> list[RexCall]:
-    """The calls of coroutine functions that are made for every row which goes out; others wait for
-    the rows of their batch where they are computed."""
+def _where_awaited(
+    node: Calc, before: list[Rex], calls: list[RexCall], context: TranslationContext
+) -> ColumnStream:
+    """In two steps: the rows that pass the conditions before, with the answers of these calls, and
+    what is left of the node over them."""
+    fields = node.input.schema.fields
+    columns: list[Rex] = [RexInput(f.type, index=at) for at, f in enumerate(fields)]
+    answers = [RowField(f"answer {at}", each.type) for at, each in enumerate(calls)]
+    schema = row_of([*fields, *answers])
+    below = Calc(schema, node.input, (*columns, *calls), conjunction(before), id=-node.id)
+    context.keep(below, calc(below, context))
+    place = {call: RexInput(call.type, index=len(fields) + at) for at, call in enumerate(calls)}
+    rest = conjunction(conjuncts(node.condition)[len(before) :])
+    assert rest is not None
+    projections = tuple(_read_from(place, each) for each in node.projections)
+    above = replace(node, input=below, projections=projections, condition=_read_from(place, rest))
+    return calc(above, context)
+
+
+def _read_from(place: Mapping[RexCall, RexInput], rex: Rex) -> Rex:
+    """From above: the argument of a call that was made may be such a call, too."""
+    if isinstance(rex, RexCall) and rex in place:
+        return place[rex]
+    if not rex.operands:
+        return rex
+    return rex.with_operands(tuple(_read_from(place, each) for each in rex.operands))
+
+
+def _calls_to_await(expressions: Sequence[Rex], context: TranslationContext) -> list[RexCall]:
+    """The calls of coroutine functions that are made for every row; others wait for the rows of
+    their batch where they are computed."""
     found: list[RexCall] = []
-    pending = list(reversed(node.projections))
+    pending = list(reversed(expressions))
     while pending:
         each = pending.pop()
         if not isinstance(each, RexCall) or each.function in _CHOOSING:
@@ -98,13 +135,7 @@ def _awaited(node: Calc, calls: list[RexCall], context: TranslationContext) -> C
         second.transformation.uid = f"{node.id}_AsyncCalc"  # it has state: calls under way
     place = {call: RexInput(call.type, index=len(fields) + at) for at, call in enumerate(calls)}
 
-    def read(rex: Rex) -> Rex:
-        """From above: the argument of a call that was made may be such a call, too."""
-        if isinstance(rex, RexCall) and rex in place:
-            return place[rex]
-        return rex.with_operands(tuple(map(read, rex.operands))) if rex.operands else rex
-
-    projections = tuple(map(read, node.projections))
+    projections = tuple(_read_from(place, each) for each in node.projections)
     last = context.program(projections, None, [each.name for each in answered])
     operator_of_rest = CalcOperator(last, schema_of(node.schema))
     return context.behind(node, second, operator_of_rest)
