@@ -11,7 +11,7 @@ from flinkpy.runtime.memory.memory_report import MemoryReport, shown
 _NODE_WAS_FULL = re.compile(
     r"NODE_OUT_OF_MEMORY|running low on memory|OutOfMemoryError|exit code 137|memory monitor"
 )
-_WITHOUT_A_WORD = re.compile(r"SIGKILL|SYSTEM_ERROR|UNEXPECTED|died|disappeared|no heartbeat")
+_WITHOUT_A_WORD = re.compile(r"SYSTEM_ERROR|no heartbeat")
 NEARLY_FULL = 0.8
 """A process that ended without a word was probably killed for memory, if it had so much of its
 size: of a worker that fills up, the last heartbeat may be seconds old."""

@@ -16,8 +16,8 @@ DIED = (
 OF_THE_NODE = f"{DIED}NODE_OUT_OF_MEMORY Worker exit detail: Task was killed due to the node running low on memory."
 WITHOUT_A_WORD = (
     f"{DIED}SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error code "
-    "2. End of file. There are some potential root causes. (1) The process is killed by SIGKILL by "
-    "OOM killer due to high memory usage."
+    "2. End of file. Some common causes include: (1) the process was killed by the OOM killer due "
+    "to high memory usage, (2) ray stop --force was called, or (3) the worker crashed unexpectedly"
 )
 SILENT = "it sent no heartbeat in time"
 OWNER = OwnedMemory("count (1/2)", "state in memory", 300 * MB, "state.backend.type: rocksdb")

@@ -257,6 +257,12 @@ def test_operators_without_a_key_run_as_they_are() -> None:
     assert batch_form(operator) is operator
 
 
+def test_an_operator_with_the_state_of_one_key_takes_no_memory_of_rocksdb() -> None:
+    operator = KeyedReduceOperator(lambda a, b: a, BY_FIRST)
+    assert operator.memory_weights
+    assert not batch_form(operator).memory_weights
+
+
 def test_the_rest_is_emitted_in_steps() -> None:
     harness = BatchHarness(KeyedReduceOperator(lambda a, b: a, BY_FIRST))
     harness.push([(key, 0) for key in range(5000)])

@@ -81,6 +81,10 @@ class BatchKeyed(BatchOperator):
     only_last = False
     results: Collector
 
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        self.memory_weights = {}  # the state of one key is in memory
+
     def make_results(self) -> Collector:
         return (LastResultCollector if self.only_last else Collector)(
             self.output, self.context.batch_records

@@ -27,6 +27,7 @@ VIEWS = [
     (f"{JOB}/checkpoints/8", "file:/checkpoints/chk-8"),
     ("/taskmanagers", "worker-1"),
     ("/taskmanagers/worker-1", "300 MB"),
+    ("/taskmanagers/worker-1", "Sources rest"),
     ("/taskmanagers/worker-1/logs", "worker.log"),
     ("/taskmanagers/worker-1/logs/worker.log", "the last line"),
     ("/taskmanagers/worker-1/threads", "MainThread"),
