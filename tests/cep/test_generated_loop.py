@@ -37,8 +37,11 @@ def drawn(seed: int) -> tuple[Any, list[Given], list[int]]:
         return automaton, given, sorted(keys.sample(range(len(given)), 2))
 
 
-def found_in(automaton: Any, events: list[Given], ends: list[int], generated: bool) -> list[Found]:
-    matcher = RowMatcher(Interpreter(automaton, lambda: 0), Calendar(1), generated=generated)
+def found_in(
+    automaton: Any, events: list[Given], ends: list[int], generated: bool, gives: bool = True
+) -> list[Found]:
+    """``gives``: also what timed out."""
+    matcher = RowMatcher(Interpreter(automaton, lambda: 0, gives), Calendar(1), generated=generated)
     found: list[Found] = []
     begin = 0
     for end in [*ends, len(events)]:
@@ -77,6 +80,35 @@ def test_the_generated_loop_finds_what_the_interpreted_form_finds() -> None:
 def test_the_generated_loop_finds_the_same_over_more_patterns(part: int) -> None:
     for seed in range(1000 + 100 * part, 1100 + 100 * part):
         compare(seed)
+
+
+def test_what_ends_without_a_word_ends_in_the_loop_as_in_the_interpreted_form() -> None:
+    """Also where a complete match waits behind it."""
+    compared = 0
+    for seed in range(120):
+        texts = RandomPatterns(seed)
+        skip, pattern, _ = texts.case()
+        try:
+            automaton = compiled(pattern_of(pattern, skip))
+        except ProgramError:
+            continue
+        if Interpreter(automaton, lambda: 0, False).within_of_quiet:
+            events = [
+                (texts.random.choice("xxy"), event, time)
+                for event, time in events_of(f"{texts.events()} {later(texts.events(), 12)}")
+                if event
+            ]
+            wanted = found_in(automaton, events, [], generated=False, gives=False)
+            assert found_in(automaton, events, [], generated=True, gives=False) == wanted
+            compared += 1
+    assert compared > 20
+
+
+def later(events: str, by: int) -> str:
+    return " ".join(
+        f"{event}@{int(time) + by}"
+        for event, _, time in (word.partition("@") for word in events.split())
+    )
 
 
 def test_a_pattern_with_states_that_are_never_reached_has_a_loop_that_finds_what_it_means() -> None:
