@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.operators.columnar.key_index import encoded
 from flinkpy.relational.aggregates.accumulator_port import Accumulator
 from flinkpy.relational.aggregates.calls_of_groups import CallOfGroups, plain_type, sites_of
 from flinkpy.relational.aggregates.group_functions import COUNTS_DISTINCT, accumulator_of
@@ -175,11 +176,23 @@ def _columns_at(
 
 
 def _distinct(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows, each once, in the order in which they first came."""
     if not rows.num_rows:
         return empty_batch(schema)
+    columns = [plain(each) for each in rows.columns]
+    if all(map(_is_told_by_code, columns)):
+        # nobody asks again for their numbers, so there is no index of them
+        firsts = pa.array(encoded(columns).firsts)
+        return _conformed([each.take(firsts) for each in columns], schema)
     numbers = GroupNumbers(range(rows.num_columns))
     numbers.of(rows)
     return _conformed(numbers.key_columns(), schema)
+
+
+def _is_told_by_code(column: pa.Array) -> bool:
+    """Whether equal values have equal codes: NaNs and zeros may have several, also within rows."""
+    kind = column.type
+    return not (pa.types.is_nested(kind) or pa.types.is_floating(kind))
 
 
 def _conformed(columns: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
