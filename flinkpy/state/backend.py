@@ -75,6 +75,15 @@ class KeyedStateBackend(ABC):
         nobody changes afterwards; or it gives a function that is called when the state is written,
         in another thread. Returns what was restored under the name, in the same form."""
 
+    @abstractmethod
+    def held_values(
+        self, name: str, rebind: Callable[[Any], None], copy: Callable[[Any], Any]
+    ) -> None:
+        """Engine values that are changed in place: ``rebind`` is called with the mapping to read
+        and write, which has the methods of a dict for single keys and ``items``; and again at a
+        freeze, and in ``after_records``. ``copy`` gives a copy of a value that shares nothing
+        changeable with it."""
+
     def timed_entries(self, name: str) -> TimedEntries | None:
         """Where an operator lays what it has no room for in memory, by key and moment; None of a
         backend that has only memory: ``take_timed`` then gives what was saved of it."""

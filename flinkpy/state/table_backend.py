@@ -23,6 +23,7 @@ from flinkpy.state.descriptors import (
     StateDescriptor,
     StateKind,
 )
+from flinkpy.state.held_values import HeldValues
 from flinkpy.state.layered_values import COPIED_AT_ONCE, LayeredValues
 from flinkpy.state.snapshots.chunked_regions import ChunkedTable, FrozenChunks
 from flinkpy.state.snapshots.frozen_tables import (
@@ -64,7 +65,7 @@ class Table:
     cleanup: Cleanup | None = None
     every_record: bool = False
     full_snapshot: bool = False
-    layered: LayeredValues | None = None
+    layered: LayeredValues | HeldValues | None = None
 
     def __post_init__(self) -> None:
         self.form: Form = form_of(self.kind, self.meta.expires)
@@ -168,6 +169,12 @@ class TableBackend(KeyedStateBackend):
             raise EngineError(f"there is a state {name!r} already")
         self._regions[name] = entries
         return self._unclaimed.pop(name, {})
+
+    def held_values(
+        self, name: str, rebind: Callable[[Any], None], copy: Callable[[Any], Any]
+    ) -> None:
+        rebind(self.engine_values(name))
+        self.layer_engine_values(name, rebind, copy)
 
     def take_timed(self, name: str) -> Mapping[Any, Mapping[tuple[int, Any], Any]]:
         table = self._tables.pop(name, None)

@@ -1126,6 +1126,13 @@ MUTANTS = (
         ("tests/state/test_far_timers.py",),
     ),
     Mutant(
+        "a value that was removed is not read again from disk",
+        "flinkpy/state/held_values.py",
+        "        if key in self.gone:\n",
+        "        if False:\n",
+        (BEYOND_MEMORY,),
+    ),
+    Mutant(
         "changes of one subtask are written by one",
         "flinkpy/table/factories/written_streams.py",
         "            parallelism = here\n",

@@ -20,7 +20,7 @@ from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.operators.process import join_functions
-from flinkpy.operators.process.interval_join import BUFFERS, IntervalJoinOperator
+from flinkpy.operators.process.interval_join import IntervalJoinOperator
 from flinkpy.operators.process.join_functions import ProcessJoinFunction
 from flinkpy.state.descriptors import ValueStateDescriptor
 from tests.operators.joining import Gathered, Subtasks, disordered, without_restarts
@@ -61,7 +61,7 @@ def kept(of: Subtasks) -> list[tuple[list[int], list[int]]]:
     return [
         (buffers[0], buffers[2])
         for operator in of.operators
-        for buffers in operator.backend.engine_values(BUFFERS).values()
+        for _, buffers in operator._buffers.items()
     ]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterator, MutableMapping
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flinkpy.core.elements import (
@@ -15,6 +16,7 @@ from flinkpy.core.elements import (
     Watermark,
 )
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
+from flinkpy.core.options.state import ROCKSDB_DIRECTORY
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.operators.functions import AggregateFunction
@@ -53,30 +55,15 @@ def _stamped(batch: Batch) -> Iterator[tuple[Any, int | None]]:
     )
 
 
-class Copying(MutableMapping[Any, Any]):
-    """Engine values as a backend on disk has them: what it gives are copies."""
-
-    def __init__(self, values: MutableMapping[Any, Any]) -> None:
-        self._values = values
-
-    def __getitem__(self, key: Any) -> Any:
-        return pickle.loads(pickle.dumps(self._values[key]))
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._values[key] = pickle.loads(pickle.dumps(value))
-
-    def __delitem__(self, key: Any) -> None:
-        del self._values[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(list(self._values))
-
-    def __len__(self) -> int:
-        return len(self._values)
+ON_DISK: dict[str, Any] = {"state.backend.type": "rocksdb"}
+if os.access("/dev/shm", os.W_OK):
+    ON_DISK[ROCKSDB_DIRECTORY.key] = "/dev/shm"
+_AT_ONCE = 8  # databases that are open at the same time; a test that opens more has done with them
+_open: deque[Any] = deque()
 
 
 class WindowHarness:
-    """``copying``: engine state behaves as on disk. ``saved``: what an earlier one's ``snapshot``
+    """``copying``: with RocksDB. ``saved``: what an earlier one's ``snapshot``
     gave."""
 
     def __init__(
@@ -107,16 +94,14 @@ class WindowHarness:
             send_operator_event=lambda event: None,
             object_reuse=object_reuse,
             batch_records=4,
-            configuration=configuration or {},
+            configuration={**(configuration or {}), **(ON_DISK if copying else {})},
         )
         operator.setup(context, self.output)
         operator.initialize_state(saved)
         if copying:
-            values = operator.backend.engine_values
-            kept: dict[str, Copying] = {}
-            operator.backend.engine_values = lambda name: kept.setdefault(
-                name, Copying(values(name))
-            )
+            _open.append(operator.backend)
+            while len(_open) > _AT_ONCE:
+                _open.popleft().close()
         self._origin, self.context = self.timers.now_ms(), context
         operator.open()
 

@@ -5,7 +5,8 @@ of subtasks."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -16,11 +17,20 @@ from hypothesis import strategies as st
 from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.core.options.state import ROCKSDB_DIRECTORY, ROCKSDB_OBJECTS
+from flinkpy.operators.base import OneInputOperator
+from flinkpy.state.far_timers import FarTimers
+from flinkpy.state.held_values import HeldValues
 from flinkpy.state.snapshots.saved_state import SavedState
 from flinkpy.state.timed_entries import SlicesBeyondMemory
+from flinkpy.windowing.assigners import SlidingEventTimeWindows
+from flinkpy.windowing.general.contents import ListContents, ReduceContents
+from flinkpy.windowing.general.window_operator import WindowOperator
+from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from flinkpy.windowing.slicing import Slicing
+from flinkpy.windowing.window_functions import ProcessWindowFunction
+from flinkpy.windowing.windowing_strategy import WindowingStrategy
 from tests.windowing.slice_harness import ELEMENTS, SLICINGS, Alone, by_time, elements_of, rescaled
-from tests.windowing.test_slice_operator import EVALUATE, SLIDING, operator_of, share
+from tests.windowing.test_slice_operator import EVALUATE, FIRST, SLIDING, joined, operator_of, share
 
 _IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 NO_ROOM: dict[str, Any] = {ROCKSDB_OBJECTS.key: "0 b"}
@@ -33,6 +43,8 @@ def _looks_at_each_batch() -> Iterator[None]:
     with (
         mock.patch.object(SlicesBeyondMemory, "few", 0),
         mock.patch.object(SlicesBeyondMemory, "at_once", 2),
+        mock.patch.object(HeldValues, "at_once", 1),
+        mock.patch.object(FarTimers, "few", 1),
     ):
         yield
 
@@ -42,14 +54,14 @@ class Subtasks:
 
     def __init__(
         self,
-        arguments: tuple[Any, ...],
+        make: Callable[[], OneInputOperator],
         parallelism: int,
         backend: str,
         saved: list[SavedState] | None = None,
     ) -> None:
         self.each = [
             Alone(
-                operator_of(*arguments),
+                make(),
                 None if saved is None else rescaled(saved, subtask, parallelism),
                 subtask,
                 parallelism,
@@ -94,15 +106,15 @@ def test_windows_without_room_in_memory_give_what_windows_in_memory_give(
     scales: tuple[int, int],
     backends: tuple[str, str],
 ) -> None:
-    elements, arguments = elements_of(drawn), (kind, slicing, lateness)
-    whole = Alone(operator_of(*arguments))
-    before = Subtasks(arguments, scales[0], backends[0])
+    elements, make = elements_of(drawn), partial(operator_of, kind, slicing, lateness)
+    whole = Alone(make())
+    before = Subtasks(make, scales[0], backends[0])
     for element in elements[:cut]:
         whole.push(element)
         before.push(element)
     saved = [alone.snapshot() for alone in before.each]
     before.close()
-    after = Subtasks(arguments, scales[1], backends[1], saved)
+    after = Subtasks(make, scales[1], backends[1], saved)
     for told in whole.out.watermarks[-1:]:
         after.push(Watermark(told))
     for element in elements[cut:]:
@@ -118,16 +130,17 @@ def test_windows_without_room_in_memory_give_what_windows_in_memory_give(
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_keys_on_disk_of_a_subtask_that_was_ahead_are_not_evaluated_twice(backend: str) -> None:
     keys = {channel_of_key_group(key_group(key, 8), 8, 2): key for key in "abcdefgh"}
-    before = Subtasks(("sum", SLIDING), 2, "rocksdb")
+    make = partial(operator_of, "sum", SLIDING)
+    before = Subtasks(make, 2, "rocksdb")
     for key in keys.values():
         before.push(RowBatch([(key, 1, 0), (key, 2, 0)], [3, 7]))
         before.push(RowBatch([(key, 4, 0)], [8]))  # what came before is written now
     ahead, behind = before.each
     ahead.push(Watermark(9))
     saved = [alone.snapshot() for alone in before.each]
-    after = Subtasks(("sum", SLIDING), 1, backend, saved)
+    after = Subtasks(make, 1, backend, saved)
     after.push(Watermark(5))
-    again = Subtasks(("sum", SLIDING), 1, backend, [after.each[0].snapshot()])
+    again = Subtasks(make, 1, backend, [after.each[0].snapshot()])
     again.push(Watermark(MAX_TIMESTAMP))
     behind.push(Watermark(MAX_TIMESTAMP))
     ahead.push(Watermark(MAX_TIMESTAMP))
@@ -135,3 +148,60 @@ def test_keys_on_disk_of_a_subtask_that_was_ahead_are_not_evaluated_twice(backen
     assert by_time(after.results + again.results) == by_time(first + behind.results)
     for each in (before, after, again):
         each.close()
+
+
+class Gathered(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        yield key, context.window().start, sorted(map(repr, elements))
+
+
+ASSIGNERS: dict[str, Callable[[], Any]] = {
+    "sessions": lambda: EventTimeSessionWindows(4),
+    "sliding": lambda: SlidingEventTimeWindows(9, 3, 0),
+}
+CONTENTS: dict[str, Callable[[], tuple[Any, ...]]] = {
+    "reduced": lambda: (ReduceContents(joined),),
+    "listed": lambda: (ListContents(), Gathered()),
+}
+
+
+@pytest.mark.wide(but=("reduced-sessions",))
+@settings(max_examples=20, deadline=None)
+@given(
+    ELEMENTS,
+    st.integers(0, 14),
+    st.sampled_from([(1, 1), (1, 2), (2, 1)]),
+    st.tuples(BACKENDS, BACKENDS),
+)
+@pytest.mark.parametrize("assigner", ASSIGNERS)
+@pytest.mark.parametrize("contents", CONTENTS)
+def test_general_windows_without_room_in_memory_give_what_windows_in_memory_give(
+    contents: str,
+    assigner: str,
+    drawn: list[Any],
+    cut: int,
+    scales: tuple[int, int],
+    backends: tuple[str, str],
+) -> None:
+    def make() -> WindowOperator:
+        return WindowOperator(
+            FIRST, WindowingStrategy(ASSIGNERS[assigner]()), *CONTENTS[contents]()
+        )
+
+    elements = elements_of(drawn)
+    whole, before = Alone(make()), Subtasks(make, scales[0], backends[0])
+    for element in elements[:cut]:
+        whole.push(element)
+        before.push(element)
+    saved = [alone.snapshot() for alone in before.each]
+    given = before.results
+    before.push(RowBatch([("a", 7, 7)], [1_000]))  # what was saved is not touched
+    before.close()
+    after = Subtasks(make, scales[1], backends[1], saved)
+    for told in whole.out.watermarks[-1:]:
+        after.push(Watermark(told))
+    for element in elements[cut:]:
+        whole.push(element)
+        after.push(element)
+    assert by_time(given + after.results) == by_time(whole.results)
+    after.close()

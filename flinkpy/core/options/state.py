@@ -88,8 +88,8 @@ ROCKSDB_OBJECTS = option(
     "state.backend.rocksdb.memory.objects",
     int,
     64 << 20,
-    "Bytes of Python objects that windows and timers of an operator and subtask keep in memory, by "
-    "estimate; what is beyond lies in the database.",
+    "Bytes of Python objects that windows, interval joins and timers of a subtask keep in memory, "
+    "by estimate; what is beyond lies in the database.",
     memory=True,
     at_least=0,
 )

@@ -74,8 +74,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._expiries = Expiries()
         # how long after its event time a record of each side may still find partners
         self._keep_left, self._keep_right = max(0, self.upper), max(0, -self.lower)
-        self._rebind(self.backend.engine_values(BUFFERS))
-        self.backend.layer_engine_values(BUFFERS, self._rebind, _copy_of_lists)
+        self.backend.held_values(BUFFERS, self._rebind, _copy_of_lists)
         self._copies = False
         for key, buffers in self._buffers.items():
             self._look_at(buffers[1] + buffers[3])

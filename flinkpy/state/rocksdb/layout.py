@@ -59,9 +59,16 @@ class KeyLayout:
     def slot(self, place: bytes) -> Any:
         return decode_key(place[HEAD:])
 
+    def key_of(self, slot: Any) -> Any:
+        """The key that the slot belongs to."""
+        return slot
+
 
 class MapLayout(KeyLayout):
     """One slot per entry of the key's map; the slot is (key, user key)."""
+
+    def key_of(self, slot: Any) -> Any:
+        return slot[0]
 
     def prefix_of(self, key: object) -> bytes:
         """What all slots of the key begin with."""

@@ -9,7 +9,7 @@ incremental checkpoints in ``frozen_database`` (its files as pieces of a checkpo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from flinkpy.core.clock import SYSTEM_CLOCK, Clock, Turns
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.descriptors import StateKind
+from flinkpy.state.held_values import FrozenTogether, HeldValues
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.rocksdb.entries import Entries, ListEntries, MapEntries, ValueEntries
 from flinkpy.state.rocksdb.expiry import RangeCleanup
@@ -50,6 +51,7 @@ from flinkpy.state.states.ttl_states import (
     TtlRules,
     ttl_value_state,
 )
+from flinkpy.state.stored_forms import same
 from flinkpy.state.table_backend import Pairs, Table, TableBackend
 from flinkpy.state.timed_entries import TimedEntries
 
@@ -84,7 +86,8 @@ class RocksDBKeyedStateBackend(TableBackend):
         super().__init__(max_parallelism, groups, clock)
         require_rocksdb()
         self._config, self._made = config or RocksDBConfig(), 0
-        self._timed = 0  # how many holders of timed entries there are
+        self._timed = 0  # how many holders of what goes to disk beyond their share there are
+        self._held: dict[str, HeldValues] = {}
         self._opened: RocksDBStore | None = None
 
     @property
@@ -108,6 +111,16 @@ class RocksDBKeyedStateBackend(TableBackend):
         shape = _SHAPES.get(kind, ValueEntries)
         return shape(store, number, self._max_parallelism, name, expires)
 
+    def held_values(
+        self, name: str, rebind: Callable[[Any], None], copy: Callable[[Any], Any]
+    ) -> None:
+        self._timed += 1
+        entries = self.engine_values(name)
+        assert isinstance(entries, ValueEntries)
+        table, disk = self._tables[name], EngineValuesOnDisk(entries, self._share)
+        table.layered = HeldValues(name, disk, rebind, copy, self.layered_from)
+        self._held[name] = table.layered
+
     def timed_entries(self, name: str) -> TimedEntries:
         self._timed += 1
         return TimedEntriesOnDisk(partial(self._timed_table, name), self._groups, self._share)
@@ -128,6 +141,8 @@ class RocksDBKeyedStateBackend(TableBackend):
         return RangeCleanup(table.entries.slots, size, rules.clock.time_ns, rules.ttl_ns)
 
     def _keys_of(self, table: Table) -> Iterator[Any]:
+        if isinstance(table.layered, HeldValues):
+            return iter(table.layered.keys())
         return iter(table.entries)
 
     def _fill(self, table: Table, pairs: Iterator[tuple[Any, Any]]) -> None:
@@ -147,10 +162,11 @@ class RocksDBKeyedStateBackend(TableBackend):
         # since the cache was written, it is known
         if any(table.entries.slots.is_only_here for table in self._tables.values()):
             return FrozenGroups(self._frozen_tables())
+        groups_of_keys = GroupsOfKeys(self._max_parallelism, self._groups)
         regions = FrozenTables(
             self._max_parallelism,
             self._groups,
-            self._frozen_regions(GroupsOfKeys(self._max_parallelism, self._groups)),
+            self._frozen_regions(groups_of_keys) | self._frozen_memory(groups_of_keys),
         )
         whole = partial(
             whole_snapshot,
@@ -161,6 +177,16 @@ class RocksDBKeyedStateBackend(TableBackend):
         return FrozenDatabase(
             self._opened.frozen_files(), self._contents(self._opened), regions, whole
         )
+
+    def _frozen_memory(self, groups_of_keys: GroupsOfKeys) -> dict[str, Any]:
+        """What the database has not, or not as it is now. It is restored over it."""
+        return {
+            name: (
+                self._tables[name].meta,
+                FrozenTogether(held.freeze_memory(groups_of_keys, shares_keys=True)),
+            )
+            for name, held in self._held.items()
+        }
 
     def _contents(self, store: RocksDBStore) -> Contents:
         tables = {}
@@ -209,7 +235,7 @@ class RocksDBKeyedStateBackend(TableBackend):
         return {} if self._opened is None else self._opened.measures()
 
     def close(self) -> None:
-        self._tables = {}
+        self._tables, self._held = {}, {}
         if self._opened is not None:
             self._opened.close()
             self._opened = None
@@ -246,6 +272,34 @@ def merged_snapshot(
         return backend.freeze().write()
     finally:
         backend.close()
+
+
+class EngineValuesOnDisk:
+    """The values of the engine in the database, past the cache."""
+
+    def __init__(self, entries: ValueEntries, memory: Callable[[], int]) -> None:
+        self._slots, self.memory = entries.slots, memory
+
+    def is_empty(self) -> bool:
+        return next(self._slots.places(self._slots.layout.prefix), None) is None
+
+    def read(self, keys: list[Any]) -> dict[Any, Any]:
+        return self._slots.read_all(keys, list(map(self._slots.layout.place, keys)))
+
+    def write(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        pairs = list(entries)
+        keys, values = [key for key, _ in pairs], [value for _, value in pairs]
+        self._slots.write_all(keys, list(map(self._slots.layout.place, keys)), values)
+
+    def remove(self, keys: list[Any]) -> None:
+        self._slots.delete_all(list(map(self._slots.layout.place, keys)))
+
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        return self._slots.scan(self._slots.layout.prefix)
+
+    def freeze(self) -> FrozenTable:
+        places = self._slots.places(self._slots.layout.prefix)
+        return FrozenPlaces(places, self._slots.decoded, same)
 
 
 class FrozenPlaces(FrozenTable):
@@ -288,7 +342,10 @@ class Counts(Mapping[str, int]):
         self._tables = dict(tables)
 
     def __getitem__(self, name: str) -> int:
-        return len(self._tables[name].entries)
+        table = self._tables[name]
+        if isinstance(table.layered, HeldValues):
+            return len(table.layered.keys())
+        return len(table.entries)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)

@@ -146,7 +146,7 @@ class Slots:
         for key, place, data in zip(keys, places, self._store.get_all(places)):
             if data is not None:
                 if data[0] or type(key) not in _ALONE:
-                    key = self.read_slot(place, data)[0]
+                    key = self.layout.key_of(self.read_slot(place, data))
                 found[key] = decode(_payload(data))
         return found
 

@@ -9,11 +9,7 @@ from flinkpy.windowing.assigners import MergingWindowAssigner
 from flinkpy.windowing.general.bound_trigger import BoundTrigger
 from flinkpy.windowing.general.contents import StoredContents
 from flinkpy.windowing.general.merging_window_set import Merge, MergingWindowSet
-from flinkpy.windowing.general.per_window.namespaces import (
-    NamespacedState,
-    remove_namespace,
-    write_back,
-)
+from flinkpy.windowing.general.per_window.namespaces import NamespacedState, remove_namespace
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_sets import Place, WindowSet
 
@@ -66,9 +62,6 @@ class MergingWindows(WindowSet):
 
     def retire(self, key: object, window: Window) -> None:
         remove_namespace(self.state, key, window)
-
-    def write_back(self) -> None:
-        write_back(self.state)
 
     def _merge(self, key: object, merge: Merge[Any]) -> None:
         self._lifetimes.refuse_ended(merge.result, self._assigner)

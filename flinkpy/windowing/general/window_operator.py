@@ -67,7 +67,7 @@ from flinkpy.windowing.general.loops.fast_path import FastPath, HandBack
 from flinkpy.windowing.general.loops.session_loop import are_default_sessions, session_loop
 from flinkpy.windowing.general.merging_windows import MERGING_WINDOWS, MergingWindows
 from flinkpy.windowing.general.per_window.far_window_timers import window_timers
-from flinkpy.windowing.general.per_window.namespaces import namespaced_state, write_back
+from flinkpy.windowing.general.per_window.namespaces import namespaced_state
 from flinkpy.windowing.general.per_window.window_states import NoWindowState, WindowStates
 from flinkpy.windowing.general.per_window.window_timers import Timer, WindowTimerService
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
@@ -432,11 +432,8 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._service.after_batch()
 
     def _flush(self) -> None:
-        """Emits what was gathered, and writes back changed state."""
+        """Emits what was gathered."""
         self._output.emit()
-        for state in (self._contents.state, self._trigger_state, self._window_state):
-            write_back(state)
-        self._windows.write_back()
 
     def __repr__(self) -> str:
         windows = self.windows

@@ -37,9 +37,6 @@ class WindowSet(ABC):
     def retire(self, key: Any, window: Window) -> None:
         """Removes a window that has ended."""
 
-    def write_back(self) -> None:
-        """Stores changes, if windows have state of their own and the backend returns copies."""
-
 
 class PlainWindows(WindowSet):
     """Windows that do not merge."""

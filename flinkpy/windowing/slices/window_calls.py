@@ -15,11 +15,7 @@ from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.windowing.general.contexts import FunctionContext
 from flinkpy.windowing.general.evaluation import bound_call
-from flinkpy.windowing.general.per_window.namespaces import (
-    namespaced_state,
-    remove_namespace,
-    write_back,
-)
+from flinkpy.windowing.general.per_window.namespaces import namespaced_state, remove_namespace
 from flinkpy.windowing.general.per_window.window_states import WindowStates
 from flinkpy.windowing.general.per_window.window_timers import WindowTimers, WindowTimerService
 from flinkpy.windowing.slices.store import Evaluated
@@ -105,11 +101,9 @@ class SliceFunction:
                 yield key, window, value
                 if states.asked and window in (self._state.get(key) or ()):
                     self._kept.setdefault(window, {})[key] = None
-            write_back(self._state)
 
     def forget(self, is_over: Callable[[TimeWindow], bool]) -> None:
         """The state of windows that are over goes."""
         for window in [window for window in self._kept if is_over(window)]:
             for key in self._kept.pop(window):
                 remove_namespace(self._state, key, window)
-        write_back(self._state)

@@ -1,16 +1,14 @@
 """State by key and namespace, in the keyed state backend. The namespace is a window, as in Flink:
 each key has a dict from window to value.
 
-The heap backend holds these dicts themselves, so changing one is enough. Other backends return
-copies: a key's dict is read once per batch, and ``write_back`` stores the dicts that were read."""
+Backends hold these dicts themselves, so changing one is enough."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, is_safe
 from flinkpy.state.backend import KeyedStateBackend
 
@@ -18,12 +16,11 @@ if TYPE_CHECKING:
     from flinkpy.windowing.windows import Window
 
 ByWindow: TypeAlias = "dict[Any, Any]"  # of one key: window -> value
-NamespacedState: TypeAlias = "_HeldState | _LoadedState"  # key -> window -> value
 
 MISSING = object()  # stands for no value, because None may be a value
 
 
-class _HeldState:
+class NamespacedState:
     """What the heap backend holds: a dict, or after a freeze something that stands for it until all
     of that is written.
 
@@ -56,50 +53,11 @@ class _HeldState:
         return type(self.mapping) is not dict or bool(self.mapping)
 
 
-class _LoadedState(dict[Any, ByWindow]):
-    """The keys read since the last ``write_back``, in canonical form. A key with an empty dict has
-    no state."""
-
-    def __init__(self, values: MutableMapping[Any, ByWindow]) -> None:
-        super().__init__()
-        self._values = values
-
-    @property
-    def mapping(self) -> _LoadedState:
-        return self
-
-    def get(self, key: object, default: object = None) -> Any:
-        found = super().get(key)
-        if found is None:
-            found = self._values.get(key) if canonical_key(key) is key else None
-            if found is None:
-                return default
-            self[key] = found
-        return found
-
-    def __delitem__(self, key: object) -> None:
-        self[key] = {}
-
-    def __bool__(self) -> bool:
-        return True  # the backend may have keys that were not read
-
-    def write_back(self) -> None:
-        for key, by_window in self.items():
-            if by_window:
-                self._values[key] = by_window
-            else:
-                self._values.pop(key, None)
-        self.clear()
-
-
 def namespaced_state(backend: KeyedStateBackend, name: str) -> NamespacedState:
     """The engine's state of that name by key and window. The operator calls
     ``backend.after_records`` for each batch."""
-    values = backend.engine_values(name)
-    if type(values) is not dict:
-        return _LoadedState(values)
-    held = _HeldState(values)
-    backend.layer_engine_values(name, held.rebind, copy_of_windows)
+    held = NamespacedState({})
+    backend.held_values(name, held.rebind, copy_of_windows)
     return held
 
 
@@ -125,12 +83,6 @@ def copy_of_windows(by_window: ByWindow) -> ByWindow:
             memo: dict[int, Any] = {}
             return {window: deepcopy(value, memo) for window, value in by_window.items()}
     return copied
-
-
-def write_back(state: NamespacedState) -> None:
-    """Stores changes. Called at the end of a batch and before a snapshot."""
-    if type(state) is _LoadedState:
-        state.write_back()
 
 
 def namespaces_of(state: NamespacedState, key: object) -> ByWindow:
