@@ -57,6 +57,13 @@ class RocksDBConfig:
     objects: int = 64 << 20  # that operators keep in memory of what could lie here
     shared: SharedMemory | None = None  # with the process's other databases, in place of both sizes
 
+    @property
+    def buffer_size(self) -> int:
+        """How much may be written now before it goes to a file."""
+        if self.shared is None:
+            return self.write_buffer
+        return min(self.write_buffer, self.shared.write_buffer)
+
     @staticmethod
     def of(values: Mapping[str, Any]) -> RocksDBConfig:
         """If several folders are configured, each database of this process takes the next one."""
@@ -111,14 +118,16 @@ class RocksDBStore:
         except BaseException:
             self._folder.remove()
             raise
+        self._write_buffer = config.buffer_size
         try:
-            self._db: Rdict | None = Rdict(self._folder.database, _database_options(config))
+            chosen = _database_options(config, self._write_buffer)
+            self._db: Rdict | None = Rdict(self._folder.database, chosen)
         except BaseException:
             return_handles()
             self._folder.remove()
             raise
         if config.shared is not None:
-            config.shared.opened(self._db)
+            config.shared.opened()
         self.get = self._db.get
 
     @property
@@ -143,6 +152,9 @@ class RocksDBStore:
             else:
                 put(key, data)
         if self._db is not None and len(batch):
+            if self._write_buffer != self._config.buffer_size:
+                self._write_buffer = self._config.buffer_size
+                self._db.set_options({"write_buffer_size": str(self._write_buffer)})
             self._db.write(batch, self._unlogged)
 
     def frozen_files(self) -> OwnFolder:
@@ -174,7 +186,7 @@ class RocksDBStore:
 
         assert self._db is not None
         file = str(self._folder.path / "ingested.sst")
-        writer = SstFileWriter(_database_options(self._config))
+        writer = SstFileWriter(_database_options(self._config, self._write_buffer))
         is_empty = True
         writer.open(file)
         for key, data in entries:
@@ -218,10 +230,10 @@ class RocksDBStore:
         database, self._db = self._db, None
         if database is not None:
             try:
-                if self._config.shared is not None:
-                    self._config.shared.closes(database)
                 database.close()
             finally:
+                if self._config.shared is not None:
+                    self._config.shared.closed()
                 return_handles()
                 self._folder.remove()
 
@@ -244,13 +256,12 @@ def _before(entries: Iterator[tuple[bytes, bytes]], end: bytes) -> Iterator[tupl
         yield entry
 
 
-def _database_options(config: RocksDBConfig) -> Any:
+def _database_options(config: RocksDBConfig, write_buffer: int) -> Any:
     from rocksdict import BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, Options
 
     blocks = BlockBasedOptions()
     blocks.set_bloom_filter(10, False)
     chosen = Options(raw_mode=True)
-    write_buffer = config.write_buffer
     if config.shared is None:
         blocks.set_block_cache(Cache(config.block_cache))
     else:
@@ -259,7 +270,6 @@ def _database_options(config: RocksDBConfig) -> Any:
         blocks.set_cache_index_and_filter_blocks(True)
         blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
         chosen.set_write_buffer_manager(config.shared.buffers)
-        write_buffer = min(write_buffer, config.shared.write_buffer)
     chosen.create_if_missing(True)
     chosen.set_block_based_table_factory(blocks)
     chosen.set_write_buffer_size(write_buffer)

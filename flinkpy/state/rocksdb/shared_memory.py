@@ -16,7 +16,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import manages_state
 
 if TYPE_CHECKING:
-    from rocksdict import Cache, Rdict, WriteBufferManager
+    from rocksdict import Cache, WriteBufferManager
 
 
 _FEW = 8  # write buffers fit into the limit, at least
@@ -40,8 +40,11 @@ class SharedMemory:
         self.buffers: WriteBufferManager = WriteBufferManager.new_write_buffer_manager_with_cache(
             self._all_buffers(), False, self.cache
         )
-        self._lock = threading.RLock()
-        self._databases: list[Rdict] = []
+        self._lock = threading.Lock()
+        self._databases = 0
+        self.write_buffer = self._buffer_of_each()
+        """How much a database may hold before it writes a file. Each takes a new size at its next
+        write, in its own thread: a database is touched by nobody else."""
 
     @property
     def size(self) -> int:
@@ -63,7 +66,7 @@ class SharedMemory:
     def _resize(self) -> None:
         self.cache.set_capacity(self._cache_size())
         self.buffers.set_buffer_size(self._all_buffers())
-        self._divide()
+        self.write_buffer = self._buffer_of_each()
 
     def _cache_size(self) -> int:
         size = int((3 - self.write_buffer_ratio) * self.size / 3)
@@ -72,28 +75,24 @@ class SharedMemory:
     def _all_buffers(self) -> int:
         return int(2 * self.size * self.write_buffer_ratio / 3)
 
-    @property
-    def write_buffer(self) -> int:
-        """How much a database may hold before it writes a file, so that all of them fit when each
-        has a full buffer, which is on its way to a file, beside the one that it fills."""
-        return max(_SMALLEST, self._all_buffers() // max(_FEW, 2 * len(self._databases)))
+    def _buffer_of_each(self) -> int:
+        """So that all of them fit when each has a full buffer, which is on its way to a file,
+        beside the one that it fills. A power of two, so that it changes seldom."""
+        equal = self._all_buffers() // max(_FEW, 2 * self._databases)
+        return max(_SMALLEST, 1 << (equal.bit_length() - 1))
 
-    def opened(self, database: Rdict) -> None:
+    def opened(self) -> None:
         """Another database shares the memory."""
-        with self._lock:
-            self._databases.append(database)
-            self._divide()
+        self._count(1)
 
-    def closes(self, database: Rdict) -> None:
-        """The database, which is still open, shares no longer."""
-        with self._lock:
-            self._databases.remove(database)
-            self._divide()
+    def closed(self) -> None:
+        """A database shares no longer."""
+        self._count(-1)
 
-    def _divide(self) -> None:
-        size = str(self.write_buffer)
-        for database in self._databases:
-            database.set_options({"write_buffer_size": size})
+    def _count(self, more: int) -> None:
+        with self._lock:
+            self._databases += more
+            self.write_buffer = self._buffer_of_each()
 
 
 class _OfProcess:
