@@ -400,7 +400,10 @@ SORT_MEMORY = option(
     "execution.sorted-inputs.memory",
     int,
     128 << 20,
-    ("Bytes a keyed operator of a batch job sorts in memory, estimated; the rest is spilled."),
+    (
+        "Bytes a keyed operator of a batch job sorts in memory, estimated; the rest is spilled. "
+        "Its share of the managed memory when absent, if that is limited."
+    ),
     memory=True,
 )
 BATCH_SHUFFLE_MEMORY = option(

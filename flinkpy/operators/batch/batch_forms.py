@@ -13,7 +13,7 @@ A batch job has only one watermark, the last one. It is emitted after everything
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby, repeat
 from operator import length_hint
 from typing import Any
@@ -22,9 +22,11 @@ from flinkpy.core.elements import MAX_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import EngineError
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.options.engine import SORT_MEMORY, spill_folders
+from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.metrics.definitions import SPILLED_BYTES
 from flinkpy.operators.base import BatchForm, OneInputOperator, TwoInputOperator, Work
 from flinkpy.operators.batch.batch_operator import BatchOperator
 from flinkpy.operators.batch.collectors import Collector, LastResultCollector
@@ -33,6 +35,7 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
+from flinkpy.operators.spilling.operator_memory import OperatorMemory
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.wrapping_operator import bare
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
@@ -83,7 +86,8 @@ class BatchKeyed(BatchOperator):
 
     def __init__(self, inner: Any) -> None:
         super().__init__(inner)
-        self.memory_weights = {}  # the state of one key is in memory
+        # the state of one key is in memory; what is sorted has its share
+        self.memory_weights = {MemoryKind.OPERATOR: 1}
 
     def make_results(self) -> Collector:
         return (LastResultCollector if self.only_last else Collector)(
@@ -97,16 +101,29 @@ class BatchKeyed(BatchOperator):
         super().open()
         values = self.context.configuration
         self._sorting = True
+        self._memory = OperatorMemory.of(self.context)
         self.groups = KeyGroups(
-            read(values, SORT_MEMORY),
+            self._bytes_to_sort_in(values),
             spill_folders(values),
             tagged=self.tagged,
             by_time=self.by_time,
         )
 
+    def _bytes_to_sort_in(self, values: Mapping[str, Any]) -> int:
+        """Its share of the managed memory, or less if the job says so."""
+        share, said = self._memory.limit, read(values, SORT_MEMORY)
+        if share is None:
+            return said
+        return min(share, said) if SORT_MEMORY.key in values else share
+
+    def measures(self, now_ms: int) -> dict[str, float]:
+        spilled = self.groups.spilled if self._sorting else 0
+        return {SPILLED_BYTES: spilled} if spilled else {}
+
     def close(self) -> None:
         if self._sorting:
             self.groups.close()
+            self._memory.close()
         super().close()
 
     def take(self, batch: Batch, select: Callable[[Any], Any] | None, tag: int = 0) -> None:

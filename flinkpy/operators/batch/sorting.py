@@ -116,6 +116,11 @@ class KeyGroups:
             return self._merged()
         return self._in_memory()
 
+    @property
+    def spilled(self) -> int:
+        """How many bytes were written."""
+        return self.runs[-1][1] if self.runs else 0
+
     def close(self) -> None:
         self._groups = {}
         if self._file is not None:
