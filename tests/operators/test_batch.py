@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import flinkpy
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch
 from flinkpy.core.errors import EngineError
+from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import (
     BatchForm,
@@ -260,7 +261,7 @@ def test_operators_without_a_key_run_as_they_are() -> None:
 def test_an_operator_with_the_state_of_one_key_takes_no_memory_of_rocksdb() -> None:
     operator = KeyedReduceOperator(lambda a, b: a, BY_FIRST)
     assert operator.memory_weights
-    assert not batch_form(operator).memory_weights
+    assert batch_form(operator).memory_weights == {MemoryKind.OPERATOR: 1}
 
 
 def test_the_rest_is_emitted_in_steps() -> None:

@@ -111,7 +111,8 @@ class BatchKeyed(BatchOperator):
 
     def _bytes_to_sort_in(self, values: Mapping[str, Any]) -> int:
         """Its share of the managed memory, or less if the job says so."""
-        share, said = self._memory.limit, read(values, SORT_MEMORY)
+        share = self._memory.limit
+        said: int = read(values, SORT_MEMORY)
         if share is None:
             return said
         return min(share, said) if SORT_MEMORY.key in values else share
