@@ -54,7 +54,7 @@ def check(seed: int) -> int:
     return count
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**48))
 def test_a_drawn_query_forgets_what_the_model_forgets(seed: int) -> None:
     check(seed)
