@@ -19,6 +19,7 @@ ALL = (
     "keys",
     "keyed_state",
     "state_memory",
+    "larger_than_memory",
     "metrics_cost",
     "checkpoint_cost",
     "incremental_checkpoints",
@@ -60,6 +61,7 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", choices=[[], *ALL], help="which (default: all)")
     parser.add_argument("--quick", action="store_true", help="small inputs: a smoke test")
+    parser.add_argument("--seconds", type=float, help="how long a run of larger_than_memory takes")
     parser.add_argument("--save", metavar="FILE", help="append the results as JSON lines")
     arguments = parser.parse_args()
     for name in arguments.names or ALL:
