@@ -172,11 +172,11 @@ class Interpreter:
             if edge.action is Action.TAKE:
                 cell = (here.step, event, time, number, None if run is None else run[CELL])
                 first = cell if run is None else run[FIRST]
-                yield edge.target.name, cell, first
+                yield _name(edge.target), cell, first
                 if self._leads_to_end(edge.target, event):
                     yield END, cell, first
             elif run is not None:
-                yield edge.target.name, run[CELL], run[FIRST]
+                yield _name(edge.target), run[CELL], run[FIRST]
 
     def _edges(self, state: State, event: object) -> list[tuple[State, Transition]]:
         """The transitions that take or ignore the event, through all PROCEEDs."""
@@ -219,3 +219,9 @@ class Interpreter:
                 kept.append(step)
         if not stopped:
             runs.extend(kept)
+
+
+def _name(state: State) -> str:
+    """Under which name a partial match is in a state: there may be several final ones, as the
+    compiler copies what is behind steps that may be left out."""
+    return END if state.kind is StateKind.FINAL else state.name
