@@ -240,7 +240,7 @@ _WRONG = [
     (
         "SELECT a FROM t FOR SYSTEM_TIME AS OF d",
         "d",
-        "FOR SYSTEM_TIME AS OF (a temporal or lookup join) is not supported yet; join without it, or join windows",
+        "FOR SYSTEM_TIME AS OF stands behind JOIN, with a time column of the rows before it: FROM orders AS o JOIN t FOR SYSTEM_TIME AS OF o.proctime ON ...; a table as it was at another time cannot be read",
     ),
     (
         "SELECT a FROM t WHERE t.a = ?",

@@ -380,11 +380,13 @@ class StreamingPlanner:
         )
 
     def _temporal_join(self, node: LogicalTemporalJoin) -> PhysicalNode:
-        if time_mark(node.left.schema.fields[node.time].type) is TimeAttribute.PROCTIME:
+        time = node.left.schema.fields[node.time]
+        if time_mark(time.type) is TimeAttribute.PROCTIME:
             return lookup_join(node, self.plan(node.left))
         raise ValidationError(
-            "FOR SYSTEM_TIME AS OF a rowtime (a join with the versions of a table) is not "
-            "supported yet; join the version that is valid by a condition between times"
+            f"FOR SYSTEM_TIME AS OF '{time.name}', a rowtime (a join with the versions of a "
+            "table), is not supported yet; join the version that is valid by a condition between "
+            "times"
         )
 
     def _interval_join(
