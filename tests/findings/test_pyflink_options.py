@@ -49,7 +49,7 @@ PYFLINKS = (
     "python.fn-execution.bundle.size",
     "pipeline.jars",
     "state.backend.latency-track.keyed-state-enabled",
-    "taskmanager.memory.managed.consumer-weights",
+    "python.metric.enabled",
     "web.timeout",
     "my.own.key",
 )

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ pytest.importorskip("rocksdict")
 from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
+from flinkpy.state.rocksdb import shared_memory as shared_memory_module
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore
 from flinkpy.state.rocksdb.shared_memory import manage_memory, shared_memory
 from tests.operators.harness import ChainHarness, linear
@@ -24,10 +24,9 @@ def first(value: tuple[str, int]) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _no_worker() -> Iterator[None]:
-    manage_memory(False)
-    yield
-    manage_memory(False)
+def _no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process in which no operator has lent anything yet."""
+    monkeypatch.setattr(shared_memory_module, "_PROCESS", shared_memory_module._OfProcess())
 
 
 def test_outside_of_a_worker_each_database_has_memory_of_its_own() -> None:

@@ -58,7 +58,9 @@ def partial_schema(
         if call.distinct or call.order_by:
             return None
         arguments = [plain_type(inputs.field(at).type) for at in call.arguments]
-        site = AggregateSite(call.function, tuple(arguments), own_type(arguments))
+        site = AggregateSite(
+            call.function, tuple(arguments), own_type(arguments), options=dict(call.options)
+        )
         types = accumulator_of(site).partial_types
         if not types:
             return None
