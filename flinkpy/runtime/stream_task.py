@@ -407,9 +407,13 @@ class StreamTask:
         """The default action until the savepoint is complete, or was given up."""
         if self.checkpoints.may_stop:
             self._leave_input()
-        elif self.checkpoints.awaits_stop:
-            self._suspend(Waiting.INPUT)
         else:
+            self._suspend(Waiting.INPUT)
+
+    def go_on(self) -> None:
+        """The savepoint for which the task stood still was given up. What came meanwhile, such as
+        splits, is handled before the next mail: that may begin another savepoint."""
+        if self.processor.default_action == self._stand_still:
             self.processor.default_action = self._process
             self.processor.admit_only(None)
 

@@ -459,6 +459,13 @@ MUTANTS = (
         ("tests/runtime/test_stop_with_savepoint.py",),
     ),
     Mutant(
+        "what came while a task stood still is handled before another savepoint",
+        "flinkpy/runtime/checkpointing/task_checkpoints.py",
+        "            self._task.go_on()\n",
+        "",
+        ("tests/runtime/test_stop_with_savepoint.py",),
+    ),
+    Mutant(
         "a task that stops with a savepoint reads no input behind it",
         "flinkpy/runtime/stream_task.py",
         "            self.processor.default_action = self._stand_still\n",

@@ -29,6 +29,7 @@ from flinkpy.graph.checkpoint_messages import (
 from flinkpy.operators.base import InputStatus, OneInputOperator, SourceOperator
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.stream_task import Phase, StreamTask, StreamTaskConfig, TaskServices
+from flinkpy.runtime.task_messages import OperatorEvent
 from tests.operators.harness import RecordingWriter, linear
 from tests.runtime.test_stream_task import INFO, ManualGate
 
@@ -201,6 +202,36 @@ def test_a_source_gives_nothing_behind_the_barrier(make: Make) -> None:
     stopping.tell(CheckpointCompleted(5))
     assert stopping.out == [*before, EndOfData(drain=False), EndOfPartition()]
     assert stopping.task.done
+
+
+class TakesSplits(Counting):
+    """Knows at each barrier what its coordinator has said."""
+
+    def open(self) -> None:
+        self.said: list[Any] = []
+        self.at_barriers: list[list[Any]] = []
+
+    def handle_operator_event(self, event: Any) -> None:
+        self.said.append(event)
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        self.at_barriers.append(list(self.said))
+
+
+def test_a_split_that_came_while_a_source_stood_still_is_in_the_next_savepoint(make: Make) -> None:
+    """The coordinator's part of that savepoint no longer has it."""
+    source = TakesSplits()
+    stopping = make(source)
+    stopping.tell(BeginCheckpoint(5, 0, options(SnapshotType.SUSPEND)))
+    operator = stopping.task.config.chain.head.operator_id
+    for message in (
+        OperatorEvent(operator, "a split"),
+        CheckpointAborted(5),
+        BeginCheckpoint(6, 0, options(SnapshotType.SUSPEND)),
+    ):
+        stopping.task.deliver_message(message)
+    stopping.settle()
+    assert source.at_barriers == [[], ["a split"]]
 
 
 def test_a_source_that_drains_ends_event_time_before_the_barrier_and_waits_for_the_savepoint(

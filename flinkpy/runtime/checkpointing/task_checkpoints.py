@@ -72,8 +72,12 @@ class CheckpointedTask(Protocol):
         ...
 
     def stand_still(self) -> None:
-        """Does nothing more with its input while the checkpoints say ``awaits_stop``. Then it
-        leaves if they say ``may_stop``, else it goes on. A task that has finished waits anyway."""
+        """Does nothing more with its input until the checkpoints say ``may_stop``, and then leaves;
+        or until ``go_on``. A task that has finished waits anyway."""
+        ...
+
+    def go_on(self) -> None:
+        """The savepoint was given up: stands still no longer, from the next mail on."""
         ...
 
     def resume(self) -> None:
@@ -156,6 +160,7 @@ class TaskCheckpoints:
         self.may_stop = is_complete
         if not is_complete and not self.was_drained:
             self._stop = None
+            self._task.go_on()
 
     @property
     def awaits_stop(self) -> bool:

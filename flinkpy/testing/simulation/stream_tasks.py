@@ -339,6 +339,9 @@ class StreamTaskModel:
     def stand_still(self) -> None:
         """Whatever it would do next asks whether it ``_stands``."""
 
+    def go_on(self) -> None:
+        """As ``stand_still``."""
+
     def resume(self) -> None:
         """A checkpoint has ended: perhaps the one that the task stands at."""
         if self._checkpoints.awaits_stop:
