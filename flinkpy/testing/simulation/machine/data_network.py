@@ -134,6 +134,8 @@ class DataNetwork:
         )
 
     def carry(self, source: SimulatedStream, data: bytes) -> None:
+        if source.is_torn:
+            return
         if self._strikes(self.faults.lost):
             self._lose(source)
             return
@@ -149,10 +151,14 @@ class DataNetwork:
     def _tell_end(
         self, source: SimulatedStream, error: OSError | None, late_s: float = 0.0
     ) -> None:
+        if source.is_torn and error is None:
+            return  # the other end hears of an error
         self._schedule(source, lambda peer: peer.end(error), "ends", late_s, in_order=error is None)
 
     def _lose(self, stream: SimulatedStream) -> None:
-        """Both ends find out, one before the other."""
+        """Both ends find out, one before the other. Until then nothing more arrives: a connection
+        never leaves out bytes in the middle."""
+        stream.is_torn = True
         for end in (stream, stream.peer):
             if end is not None:
                 error = ConnectionResetError("the simulated connection is lost")

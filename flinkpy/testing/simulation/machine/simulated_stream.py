@@ -40,6 +40,7 @@ class SimulatedStream:
         self._cable = cable
         self.peer: SimulatedStream | None = None
         self.last_arrival = 0.0  # of what this end has sent
+        self.is_torn = False  # something that it sent is lost, and so is all behind that
         self._arrived = bytearray()
         self._unread = 0  # bytes that this end has sent, and the other has not read
         self._error: OSError | None = None
