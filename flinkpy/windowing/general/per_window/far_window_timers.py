@@ -39,29 +39,17 @@ class FarWindowTimers(WindowTimers):
         super().remove(moment, key, window)
 
     def next_moment(self) -> int | None:
-        moments = (super().next_moment(), self._far.next_moment)
+        moments = (self._next_in_memory(), self._far.next_moment)
         return min((moment for moment in moments if moment is not None), default=None)
 
     def due(self, now: int) -> Iterator[tuple[int, Timer]]:
         while True:
-            yield from self._due_here(min(now, self._far.horizon - 1))
+            yield from super().due(min(now, self._far.horizon - 1))
             first = self._far.next_moment
             if first is None or first > now:
                 return
             for moment, key, name in self._far.nearest():
                 super().add(moment, key, _window(name))
-
-    def _due_here(self, now: int) -> Iterator[tuple[int, Timer]]:
-        moments = self._moments
-        while (moment := super().next_moment()) is not None and moment <= now:
-            waiting = self._waiting[moment]
-            for timer in list(waiting):
-                if timer in waiting:  # it was not deleted meanwhile
-                    del waiting[timer]
-                    self.fired += 1
-                    yield moment, timer
-                    if not moments or moments[0] != moment:
-                        break  # an earlier timer was added
 
     def all_there_are(self) -> Iterator[tuple[int, Timer]]:
         while self._far.next_moment is not None:

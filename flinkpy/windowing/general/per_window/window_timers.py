@@ -78,6 +78,9 @@ class WindowTimers:
 
     def next_moment(self) -> int | None:
         """The moment of the earliest timer; None without timers."""
+        return self._next_in_memory()
+
+    def _next_in_memory(self) -> int | None:
         moments, waiting = self._moments, self._waiting
         while moments:
             if waiting.get(moments[0]):
@@ -89,10 +92,7 @@ class WindowTimers:
         """Removes and yields the timers up to ``now``, earliest first, including those that are
         added meanwhile."""
         moments = self._moments
-        while True:
-            moment = self.next_moment()
-            if moment is None or moment > now:
-                return
+        while (moment := self._next_in_memory()) is not None and moment <= now:
             waiting = self._waiting[moment]
             for timer in list(waiting):
                 if timer in waiting:  # it was not deleted meanwhile
