@@ -14,6 +14,7 @@ ALL = (
     "chain_length",
     "columns",
     "two_processes",
+    "tls",
     "latency",
     "stalled_sink",
     "keys",

@@ -54,9 +54,9 @@ CONFIG = NetworkConfig()
 class Node:
     """A shuffle service and its loop."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, config: NetworkConfig = CONFIG) -> None:
         self.name, self.reactor = name, ManualReactor()
-        self.service = ShuffleService(CONFIG, SECRET, name)
+        self.service = ShuffleService(config, SECRET, name)
         self.service.start(self.reactor, self.reactor)
 
     def writer(self, data_set: str) -> RecordWriter:
@@ -103,11 +103,16 @@ class Run(NamedTuple):
     processor: float
 
 
-def run_ours(batches: list[Batch], times: int) -> Run:
+def run_ours(
+    batches: list[Batch],
+    times: int,
+    producer: NetworkConfig = CONFIG,
+    consumer: NetworkConfig = CONFIG,
+) -> Run:
     parent, child = multiprocessing.Pipe()
-    node = Node("producer")
+    node = Node("producer", producer)
     process = multiprocessing.get_context("spawn").Process(
-        target=consume_ours, args=(child, node.service.data_address, len(batches) * times)
+        target=consume_ours, args=(child, node.service.data_address, len(batches) * times, consumer)
     )
     process.start()
     writer = node.writer("data")
@@ -132,8 +137,10 @@ def run_ours(batches: list[Batch], times: int) -> Run:
     return run
 
 
-def consume_ours(pipe: Pipe, address: tuple[str, int], batches: int) -> None:
-    node = Node("consumer")
+def consume_ours(
+    pipe: Pipe, address: tuple[str, int], batches: int, config: NetworkConfig = CONFIG
+) -> None:
+    node = Node("consumer", config)
     gate = node.gate("data", "producer", address)
     while gate.poll() is None:
         node.reactor.step(1.0)

@@ -46,7 +46,7 @@ KEPT_FOR_LATER = 2
 class ShuffleService:
     """The ShuffleEnvironment (see ``flinkpy.network.port``) of the TaskExecutor ``resource_id``;
     ``secret`` is the cluster's secret. Connections are sockets, unless another ``transport`` is
-    given."""
+    given. Raises ConfigurationError for certificates that cannot be used."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class ShuffleService:
         self._config = config
         self._secret = secret
         self._resource_id = resource_id
-        self._transport = transport or Sockets()
+        self._transport = _transport(transport or Sockets(), config)
         self._pool = NetworkBufferPool(config.total_segments)
         self._lock = self._pool.lock
         self._segments_per_batch = max(1, config.batch_bytes // config.segment_size)
@@ -274,3 +274,11 @@ class ShuffleService:
 
     def __repr__(self) -> str:
         return f"ShuffleService({self._resource_id}, {self.statistics()})"
+
+
+def _transport(carrier: Transport, config: NetworkConfig) -> Transport:
+    if config.tls is None:
+        return carrier
+    from flinkpy.network.wire.tls_transport import TlsTransport
+
+    return TlsTransport(carrier, config.tls)

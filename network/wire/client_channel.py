@@ -99,6 +99,7 @@ def connect_to_client(host: str, port: int, token: bytes) -> socket.socket:
 
 
 def _prove_token(sock: socket.socket, handshake: Handshake) -> None:
+    sock.sendall(handshake.greeting())
     while handshake.peer_id is None:
         data = sock.recv(4096)
         if not data:

@@ -24,7 +24,7 @@ from flinkpy.network.wire.remote_channel import (
     PartitionRequest,
     RemoteInputChannel,
 )
-from flinkpy.network.wire.transport import ByteStream
+from flinkpy.network.wire.transport import ByteStream, KeepsReceived
 
 log = engine_logger(__name__)
 
@@ -72,6 +72,7 @@ class Connection:
     (``use_stream``); they wait."""
 
     _stream: ByteStream  # set by use_stream()
+    _keeps: KeepsReceived | None = None
 
     def __init__(self, peer: str, owner: ConnectionOwner, reactor: Reactor, max_frame: int) -> None:
         self.peer = peer
@@ -100,6 +101,7 @@ class Connection:
             return
         self._machine.move(ConnectionState.OPEN)
         self._stream = stream
+        self._keeps = stream if isinstance(stream, KeepsReceived) else None
         self._reactor.add_reader(stream, self._readable)
         for channel in self._channels.take_waiting():
             self._open_now(channel)
@@ -108,6 +110,7 @@ class Connection:
             self._decoder.feed(len(rest), self._dispatch)
         except Exception as error:
             self._handle_error(error)
+        self._read_kept()
 
     def connecting_failed(self, error: Exception) -> None:
         """Called when the connection could not be made."""
@@ -230,18 +233,29 @@ class Connection:
                 self.bytes_received += count
                 self._decoder.feed(count, self._dispatch)
                 budget -= count
-                if (
-                    budget <= 0
-                    or machine.state is not ConnectionState.OPEN
-                    or (count < len(buffer) and self._decoder.own is None)
-                ):
+                if machine.state is not ConnectionState.OPEN:
+                    return
+                if budget <= 0:
+                    break
+                if count < len(buffer) and self._decoder.own is None:
                     # Otherwise the rest of a payload follows soon, and another try is cheaper than
                     # a round of the selector
                     return
+            self._read_kept()
         except BlockingIOError:
             return
         except Exception as error:
             self._handle_error(error)
+
+    def _read_kept(self) -> None:
+        """Reads on in the loop's next round if the stream holds bytes that it has received: the
+        selector does not know of these."""
+        if self._keeps is not None and self._keeps.pending():
+            self._reactor.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if self.state is ConnectionState.OPEN:
+            self._readable()
 
     def _handle_error(self, error: Exception) -> None:
         """Ends the connection only: a fault of one connection must not end the loop that runs all

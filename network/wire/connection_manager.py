@@ -93,18 +93,18 @@ class PendingConnection:
 
     def _readable(self) -> None:
         try:
-            data = self.stream.recv(HANDSHAKE_READ)
-            if not data:
-                raise NetworkProtocolError("the connection ended before the handshake did")
-            self._send(self._handshake.receive(data))
+            while self._handshake.peer_id is None:  # over TLS, more may be there than is readable
+                data = self.stream.recv(HANDSHAKE_READ)
+                if not data:
+                    raise NetworkProtocolError("the connection ended before the handshake did")
+                self._send(self._handshake.receive(data))
         except BlockingIOError:
             return
         except (NetworkProtocolError, OSError) as error:
             self._fail(error)
             return
-        if self._handshake.peer_id is not None:
-            self._end()
-            self._on_ready(self, self._handshake.rest)
+        self._end()
+        self._on_ready(self, self._handshake.rest)
 
     def _send(self, data: bytes) -> None:
         """Sends a few bytes, which fit into a new stream's buffer; refuses a peer that does not

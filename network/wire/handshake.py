@@ -7,8 +7,11 @@ waits for their job use it for results and output, with a token made for that jo
 
     accepting side                              connecting side
     magic, nonce A                           →
-                                             ←  magic, nonce C, id, HMAC(secret, "connect" A C id)
+                                             ←  magic, nonce C
+                                             ←  id, HMAC(secret, "connect" A C id)
     id, HMAC(secret, "accept" C A both ids)  →
+
+Both sides begin at once, so that each soon knows whether the other speaks TLS, and it does not.
 
 The proofs are HMAC-SHA256. They differ by role, so that neither can be replayed to its maker, and
 cover both fresh nonces, so that none can be replayed later. Every deviation is a
@@ -21,11 +24,14 @@ import hmac
 from collections.abc import Callable
 
 from flinkpy.core.errors import NetworkProtocolError
+from flinkpy.core.options.engine import INTERNAL_TLS
 
 MAGIC = b"flinkpy\x01"  # the last byte is the version of the protocol
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 MAX_ID_BYTES = 255
+TLS_RECORDS = (b"\x15", b"\x16")  # an alert, and the begin of a handshake; then comes b"\x03"
+SAME = f"set {INTERNAL_TLS.key} for all TaskExecutors or for none"
 
 
 def _proof(secret: bytes, *parts: bytes) -> bytes:
@@ -69,7 +75,7 @@ class Handshake:
 
     def greeting(self) -> bytes:
         """The bytes this side sends first."""
-        return MAGIC + self._nonce if self._accepting else b""
+        return MAGIC + self._nonce
 
     def receive(self, data: bytes | bytearray | memoryview) -> bytes:
         """Takes received bytes; returns the bytes to send. Raises NetworkProtocolError."""
@@ -86,6 +92,8 @@ class Handshake:
     def _check_magic(self) -> None:
         if not self._peer_nonce:
             begin = bytes(self._received[: len(MAGIC)])
+            if begin[:1] in TLS_RECORDS and begin[1:2] in (b"", b"\x03"):
+                raise NetworkProtocolError(f"the peer speaks TLS and this side does not; {SAME}")
             if begin != MAGIC[: len(begin)]:
                 raise NetworkProtocolError("not a flinkpy connection, or one of another version")
 
@@ -115,7 +123,7 @@ class Handshake:
             self._take(len(MAGIC))
             self._peer_nonce = self._take(NONCE_BYTES)
             proof = _proof(self._secret, b"connect", self._peer_nonce, self._nonce, self._id)
-            answer = MAGIC + self._nonce + bytes([len(self._id)]) + self._id + proof
+            answer = bytes([len(self._id)]) + self._id + proof
         if self._received and len(self._received) >= 1 + self._received[0] + PROOF_BYTES:
             peer = self._take_id()
             self._check(

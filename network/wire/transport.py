@@ -7,7 +7,7 @@ Nothing blocks. A stream raises BlockingIOError where it would wait; a reactor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from flinkpy.core.reactor import Pollable, Reactor
 
@@ -15,7 +15,8 @@ from flinkpy.core.reactor import Pollable, Reactor
 class ByteStream(Pollable, Protocol):
     """One end of a connection. A non-blocking ``socket.socket`` is one, so sockets are used as they
     are. Each method but ``close`` raises BlockingIOError if it would have to wait, and another
-    OSError if the connection is lost."""
+    OSError if the connection is lost. What is sent next begins with the bytes that were not taken:
+    they may be under way."""
 
     def send(self, data: bytes, /) -> int:
         """Sends the beginning of the data; returns how many bytes."""
@@ -34,6 +35,14 @@ class ByteStream(Pollable, Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class KeepsReceived(Protocol):
+    """A stream that may hold received bytes in itself, which make it readable and are unknown to
+    the selector. (A socket holds none.)"""
+
+    def pending(self) -> bool: ...
 
 
 class Listener(Protocol):

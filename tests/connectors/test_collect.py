@@ -247,7 +247,8 @@ def test_an_oversized_frame_is_refused() -> None:
         with socket.create_connection((server.host, server.port)) as sock:
             sock.settimeout(10)
             handshake = Handshake(server.token, "task", False, os.urandom)
-            sock.sendall(handshake.receive(sock.recv(1000)) + HEADER.pack(KIND_BATCH, 1 << 40))
+            sock.sendall(handshake.greeting() + handshake.receive(sock.recv(1000)))
+            sock.sendall(HEADER.pack(KIND_BATCH, 1 << 40))
             while sock.recv(1000):
                 pass
         assert server.statistics().refused == 1
@@ -261,6 +262,8 @@ def test_a_sink_does_not_send_to_a_server_that_does_not_know_the_token() -> None
         connection.sendall(MAGIC + b"s" * NONCE_BYTES)
         connection.recv(1000)
         connection.sendall(b"\x06client" + b"p" * 32)
+        while connection.recv(1000):
+            pass
         connection.close()
 
     thread = threading.Thread(target=pretend)

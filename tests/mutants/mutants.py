@@ -238,6 +238,27 @@ MUTANTS = (
         "if False:",
         ("tests/network/test_handshake.py",),
     ),
+    Mutant(
+        "whoever connects over TLS shows a certificate",
+        "flinkpy/core/options/tls/tls_files.py",
+        "context.verify_mode = ssl.CERT_REQUIRED",
+        "pass",
+        ("tests/network/test_tls.py",),
+    ),
+    Mutant(
+        "what an encrypted stream has received is read without more to come",
+        "flinkpy/network/wire/connection.py",
+        "if self._keeps is not None and self._keeps.pending():",
+        "if False:",
+        ("tests/network/test_tls.py",),
+    ),
+    Mutant(
+        "bytes that were encrypted are not encrypted again",
+        "flinkpy/network/wire/tls_stream.py",
+        "sent, self._under_way = self._under_way, 0",
+        "sent, self._under_way = 0, 0",
+        ("tests/network/test_tls.py",),
+    ),
     # -- who is told, and what is forgotten --------------------------------------------------------
     Mutant(
         "a worker that was told to stop is not registered",

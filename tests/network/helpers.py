@@ -3,7 +3,7 @@ task does with its writers and gates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -58,9 +58,12 @@ class Cluster:
         config: NetworkConfig = SMALL,
         clock: Clock = SYSTEM_CLOCK,
         held_up: str = "",
+        configs: Mapping[str, NetworkConfig] | None = None,
     ) -> None:
         self.reactor, self.held_up = ManualReactor(clock), ManualReactor(clock)
-        self.services = {name: ShuffleService(config, SECRET, name) for name in names}
+        self.services = {
+            name: ShuffleService((configs or {}).get(name, config), SECRET, name) for name in names
+        }
         self.errors: list[BaseException] = []
         for name, service in self.services.items():
             service.start(self.held_up if name == held_up else self.reactor, self.reactor)
@@ -118,9 +121,14 @@ class Cluster:
 
 @contextmanager
 def cluster(
-    *names: str, config: NetworkConfig = SMALL, clock: Clock = SYSTEM_CLOCK, held_up: str = ""
+    *names: str,
+    config: NetworkConfig = SMALL,
+    clock: Clock = SYSTEM_CLOCK,
+    held_up: str = "",
+    configs: Mapping[str, NetworkConfig] | None = None,
 ) -> Iterator[Cluster]:
-    made = Cluster(names, config, clock, held_up)
+    """``configs`` are those of services with another one than ``config``."""
+    made = Cluster(names, config, clock, held_up, configs)
     try:
         yield made
     finally:

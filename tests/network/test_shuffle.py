@@ -34,14 +34,17 @@ from flinkpy.core.errors import (
     ProgramError,
     TaskExecutorLostError,
 )
+from flinkpy.core.options.tls.tls_files import TlsFiles
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.partitioning import REBALANCE
+from flinkpy.network import shuffle
 from flinkpy.network.encoding.frames import FrameKind, encode_header
 from flinkpy.network.port import InputGate
 from flinkpy.network.wire import data_port
 from flinkpy.network.wire.data_port import reach
 from flinkpy.network.wire.handshake import Handshake
 from flinkpy.network.wire.remote_channel import PartitionRequest
+from flinkpy.network.wire.tls_transport import TlsTransport
 from tests.network.helpers import (
     SECRET,
     SMALL,
@@ -53,16 +56,33 @@ from tests.network.helpers import (
     poll_all,
     records,
 )
+from tests.web.certificates import Authority
 
 SOURCE, SINK = attempt("source"), attempt("sink")
 
 
-@pytest.fixture(scope="module", autouse=True, params=["unix", "tcp"])
-def between_processes_of(request: pytest.FixtureRequest) -> Iterator[None]:
-    """One host, where the sides meet at a Unix socket, or two."""
+@pytest.fixture(
+    scope="module",
+    autouse=True,
+    params=["unix", "tcp", pytest.param("tls", marks=pytest.mark.wide)],
+)
+def between_processes_of(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """One host, where the sides meet at a Unix socket, or two; and with certificates."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "tcp":
             patch.setattr(data_port, "near_name", lambda address: None)
+        if request.param == "tls":
+            authority = Authority(tmp_path_factory.mktemp("tls"), "authority")
+            signed = authority.sign("worker")
+            files = TlsFiles(
+                "security.ssl.internal",
+                str(signed.certificate),
+                str(signed.key),
+                truststore=str(authority.certificate),
+            )
+            patch.setattr(shuffle, "Sockets", lambda: TlsTransport(data_port.Sockets(), files))
         yield
 
 
@@ -455,7 +475,14 @@ def test_a_shuffle_over_many_channels_delivers_everything_once() -> None:
 # -- bad peers -------------------------------------------------------------------------------------
 
 
+def without_tls() -> None:
+    """For tests of what others say on the wire: with certificates, they say it in TLS."""
+    if vars(shuffle)["Sockets"] is not data_port.Sockets:
+        pytest.skip("it speaks no TLS")
+
+
 def stranger(made: Cluster, name: str = "a") -> socket.socket:
+    without_tls()
     address = made.services[name].data_address
     sock, is_connected = reach(address)
     if not is_connected:
@@ -477,7 +504,7 @@ def says(sock: socket.socket, data: bytes) -> Callable[[Cluster], None]:
 def authenticated(made: Cluster, sock: socket.socket, name: str = "peer") -> None:
     shake = Handshake(SECRET, name, False, draw)
     made.reactor.settle()
-    sock.send(shake.receive(sock.recv(1024)))
+    sock.send(shake.greeting() + shake.receive(sock.recv(1024)))
     made.reactor.settle()
     shake.receive(sock.recv(1024))
     assert shake.peer_id == "a"
@@ -501,7 +528,8 @@ def frame(
 
 
 REQUEST = frame(FrameKind.REQUEST, PartitionRequest(partition_id(SOURCE), 0).encode(), segments=2)
-WRONG_SECRET = Handshake(b"a guess", "intruder", False, draw).receive(b"flinkpy\x01" + bytes(32))
+GUESS = Handshake(b"a guess", "intruder", False, draw)
+WRONG_SECRET = GUESS.greeting() + GUESS.receive(b"flinkpy\x01" + bytes(32))
 
 before_the_handshake = [
     (b"", "ended before the handshake did"),
@@ -573,7 +601,8 @@ def test_what_came_in_time_counts_however_late_it_is_read(caplog: pytest.LogCapt
     clock = ManualClock()
     with cluster("a", clock=clock) as made, stranger(made) as sock:
         made.reactor.settle()
-        sock.send(Handshake(SECRET, "peer", False, draw).receive(sock.recv(1024)))
+        shake = Handshake(SECRET, "peer", False, draw)
+        sock.send(shake.greeting() + shake.receive(sock.recv(1024)))
         clock.advance(30.1)  # before anybody has looked at the socket
         made.reactor.settle()
         assert made.services["a"].statistics().connections == 1
@@ -632,6 +661,7 @@ class Producer:
     """A data port that behaves until the test says otherwise."""
 
     def __init__(self, made: Cluster, secret: bytes = SECRET) -> None:
+        without_tls()
         self._made = made
         self.listener = socket.create_server(("127.0.0.1", 0))
         self._shake = Handshake(secret, "rogue", True, draw)

@@ -15,6 +15,7 @@ from flinkpy.core.options.ports import Ports
 from flinkpy.core.options.process_memory import network_memory
 from flinkpy.core.options.schema import choices, option, read
 from flinkpy.core.options.state import folders
+from flinkpy.core.options.tls.tls_files import TlsFiles
 
 
 class RuntimeMode(Enum):
@@ -504,6 +505,61 @@ CONNECT_TIMEOUT = option(
 )
 
 
+INTERNAL_TLS = option(
+    "security.ssl.internal.enabled",
+    bool,
+    False,
+    (
+        "Whether records travel between TaskExecutors over TLS 1.3, and both sides show a "
+        "certificate. Ray's own calls are not covered: see RAY_USE_TLS of Ray."
+    ),
+)
+DATA_TLS = option(
+    "taskmanager.data.ssl.enabled",
+    bool,
+    True,
+    "Whether data connections are encrypted, if security.ssl.internal.enabled is true.",
+)
+INTERNAL_KEYSTORE = option(
+    "security.ssl.internal.keystore",
+    str,
+    None,
+    (
+        "A PEM file on each TaskExecutor's machine with its certificate, those between it and "
+        "its authority, and, unless it has a file of its own, the key."
+    ),
+)
+INTERNAL_KEY = option(
+    "security.ssl.internal.key",
+    str,
+    None,
+    "A PEM file with the key of the certificate (not an option of Flink's).",
+)
+INTERNAL_KEY_PASSWORD = option(
+    "security.ssl.internal.key-password", str, None, "The password of the key, if it is encrypted."
+)
+INTERNAL_TRUSTSTORE = option(
+    "security.ssl.internal.truststore",
+    str,
+    None,
+    "A PEM file with the authorities whose certificates other TaskExecutors may show.",
+)
+INTERNAL_KEYSTORE_PASSWORD = option(
+    "security.ssl.internal.keystore-password",
+    str,
+    None,
+    "The password of a Java keystore.",
+    without_effect="files in PEM have no password, only keys have one",
+)
+INTERNAL_TRUSTSTORE_PASSWORD = option(
+    "security.ssl.internal.truststore-password",
+    str,
+    None,
+    "The password of a Java truststore.",
+    without_effect="files in PEM have no password",
+)
+
+
 @dataclass(frozen=True)
 class NetworkConfig:
     """What the shuffle environment of one TaskExecutor needs to know."""
@@ -522,6 +578,7 @@ class NetworkConfig:
     connect_timeout: timedelta = timedelta(seconds=30)
     batch_shuffle_memory: int = 64 << 20
     spill_folders: tuple[str, ...] = ()
+    tls: TlsFiles | None = None  # of data connections
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> NetworkConfig:
@@ -549,7 +606,31 @@ class NetworkConfig:
             read(values, CONNECT_TIMEOUT),
             read(values, BATCH_SHUFFLE_MEMORY),
             spill_folders(values),
+            internal_tls(values),
         )
+
+
+def internal_tls(values: Mapping[str, Any]) -> TlsFiles | None:
+    """The files of data connections; None if these are not encrypted. Raises ConfigurationError
+    if a file that is needed is not named."""
+    if not (read(values, INTERNAL_TLS) and read(values, DATA_TLS)):
+        return None
+    keystore, truststore = read(values, INTERNAL_KEYSTORE), read(values, INTERNAL_TRUSTSTORE)
+    for named, key, holds in (
+        (keystore, INTERNAL_KEYSTORE.key, "the TaskExecutor's certificate"),
+        (truststore, INTERNAL_TRUSTSTORE.key, "the authorities of other TaskExecutors"),
+    ):
+        if named is None:
+            raise ConfigurationError(
+                f"option {INTERNAL_TLS.key}: name the PEM file of {holds} with {key}"
+            )
+    return TlsFiles(
+        "security.ssl.internal",
+        keystore,
+        read(values, INTERNAL_KEY),
+        read(values, INTERNAL_KEY_PASSWORD),
+        truststore,
+    )
 
 
 @dataclass(frozen=True)

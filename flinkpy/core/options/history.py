@@ -16,7 +16,7 @@ from flinkpy.core.options.rest import (
     REST_TOKEN,
     RestAuthentication,
     RestConfig,
-    TlsConfig,
+    tls_files,
 )
 from flinkpy.core.options.schema import option, read
 
@@ -90,7 +90,7 @@ class HistoryConfig:
             read(values, HISTORY_PORT),
             needs_token,
             read(values, REST_TOKEN),
-            TlsConfig.of(values, HISTORY_TLS),
+            tls_files(values, HISTORY_TLS),
             HISTORY_ADDRESS.key,
             HISTORY_PORT.key,
             read(values, REST_CONNECTIONS),

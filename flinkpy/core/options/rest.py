@@ -10,6 +10,7 @@ from typing import Any
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.ports import Ports
 from flinkpy.core.options.schema import Option, key_in, option, read
+from flinkpy.core.options.tls.tls_files import TlsFiles
 
 
 class RestAuthentication(Enum):
@@ -123,36 +124,29 @@ TLS_CLIENTS = option(
 )
 
 
-@dataclass(frozen=True)
-class TlsConfig:
-    """Files, in PEM. Clients show a certificate if there is a ``truststore``."""
-
-    keystore: str
-    key: str | None = None
-    key_password: str | None = field(default=None, repr=False)
-    truststore: str | None = None
-
-    @staticmethod
-    def of(values: Mapping[str, Any], enabled: Option[bool] = TLS_ENABLED) -> TlsConfig | None:
-        """None unless the option ``enabled`` is true. Raises ConfigurationError if a file that is
-        needed is not named."""
-        if not read(values, enabled):
-            return None
-        keystore, truststore = read(values, TLS_KEYSTORE), read(values, TLS_TRUSTSTORE)
-        if keystore is None:
-            raise ConfigurationError(
-                f"option {enabled.key}: name the certificate's PEM file with {TLS_KEYSTORE.key}"
-            )
-        if not read(values, TLS_CLIENTS):
-            return TlsConfig(keystore, read(values, TLS_KEY), read(values, TLS_KEY_PASSWORD))
-        if truststore is None:
-            raise ConfigurationError(
-                f"option {TLS_CLIENTS.key}: name the PEM file of the clients' authorities "
-                f"with {TLS_TRUSTSTORE.key}"
-            )
-        return TlsConfig(
-            keystore, read(values, TLS_KEY), read(values, TLS_KEY_PASSWORD), truststore
+def tls_files(values: Mapping[str, Any], enabled: Option[bool] = TLS_ENABLED) -> TlsFiles | None:
+    """None unless the option ``enabled`` is true. Raises ConfigurationError if a file that is
+    needed is not named."""
+    if not read(values, enabled):
+        return None
+    keystore, truststore = read(values, TLS_KEYSTORE), read(values, TLS_TRUSTSTORE)
+    if keystore is None:
+        raise ConfigurationError(
+            f"option {enabled.key}: name the certificate's PEM file with {TLS_KEYSTORE.key}"
         )
+    asks_clients = read(values, TLS_CLIENTS)
+    if asks_clients and truststore is None:
+        raise ConfigurationError(
+            f"option {TLS_CLIENTS.key}: name the PEM file of the clients' authorities "
+            f"with {TLS_TRUSTSTORE.key}"
+        )
+    return TlsFiles(
+        "security.ssl.rest",
+        keystore,
+        read(values, TLS_KEY),
+        read(values, TLS_KEY_PASSWORD),
+        truststore if asks_clients else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -166,7 +160,7 @@ class RestConfig:
     port: int | Ports | None = None
     needs_token: bool = True
     token: str | None = field(default=None, repr=False)
-    tls: TlsConfig | None = None
+    tls: TlsFiles | None = None
     address_key: str = REST_BIND_ADDRESS.key
     port_key: str = REST_PORT.key
     connections_per_client: int = REST_CONNECTIONS.default
@@ -188,7 +182,7 @@ class RestConfig:
             read(values, port),
             read(values, REST_AUTHENTICATION) is RestAuthentication.TOKEN,
             read(values, REST_TOKEN),
-            TlsConfig.of(values),
+            tls_files(values),
             key_in(values, REST_BIND_ADDRESS),
             port.key,
             read(values, REST_CONNECTIONS),

@@ -1,0 +1,1 @@
+"""Files of certificates, which several options name."""
