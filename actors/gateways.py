@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, InputInfo
+from flinkpy.actors.rpc.delivery.courier import NumberedEvents
 from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.actors.task_executor_info import ProcessDescription, TaskExecutorInfo
 from flinkpy.core.elements import SavepointFormatType, SnapshotType
@@ -242,6 +243,21 @@ class JobHeartbeat:
     memory: MemoryReport | None = None  # of its process
 
 
+TaskMessages: TypeAlias = NumberedEvents[ExecutionAttemptId, MessageFromTask]
+MessagesToTask: TypeAlias = NumberedEvents[ExecutionAttemptId, MessageToTask]
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """What a TaskExecutor's tasks have to say to their JobMaster, in one message for all of them:
+    of each the latest state, and what it has said, in order. What is not answered is in the next
+    report again."""
+
+    sequence: int
+    states: tuple[TaskExecutionState, ...] = ()
+    messages: tuple[TaskMessages, ...] = ()
+
+
 @dataclass(frozen=True)
 class SubmitAnswer:
     """Which tasks the TaskExecutor did not start, and why. It started all others."""
@@ -363,18 +379,12 @@ class JobMasterGateway(Protocol):
 
     def disconnect_resource_manager(self, reason: str) -> None: ...
 
-    def update_task_execution_states(
-        self, resource_id: ResourceId, sequence: int, states: tuple[TaskExecutionState, ...]
+    def report_tasks(
+        self, resource_id: ResourceId, report: TaskReport
     ) -> Future[tuple[ExecutionAttemptId, ...]]:
-        """The TaskExecutor repeats this until it is answered, since no terminal state may be lost.
-        The answer names attempts that the job does not know: the TaskExecutor cancels them."""
-        ...
-
-    def send_messages_from_task(
-        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageFromTask, ...]
-    ) -> Future[None]:
-        """What a task says, numbered from ``first``; repeated until answered, and what was seen
-        already is skipped."""
+        """The TaskExecutor repeats this until it is answered, since no terminal state may be lost;
+        messages that were seen already are skipped. The answer names attempts that the job does
+        not know: the TaskExecutor cancels them."""
         ...
 
     def heartbeat_from_task_executor(
@@ -431,11 +441,12 @@ class TaskExecutorGateway(Protocol):
         is repeated after the next heartbeat."""
         ...
 
-    def send_messages_to_task(
-        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageToTask, ...]
-    ) -> Future[None]:
-        """What the JobMaster and its coordinators say to a task, numbered from ``first``; repeated
-        until answered, and what was seen already is skipped."""
+    def deliver_messages(
+        self, batch: tuple[MessagesToTask, ...]
+    ) -> Future[tuple[ExecutionAttemptId, ...]]:
+        """What the JobMaster and its coordinators say to tasks here. Repeated until answered, and
+        what was seen already is skipped. Returns the attempts that do not run here (yet, or any
+        more): they have heard nothing."""
         ...
 
     def heartbeat_from_job_master(self, resource_id: ResourceId) -> None: ...

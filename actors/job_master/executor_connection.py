@@ -3,10 +3,16 @@ of them the TaskExecutor has confirmed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from flinkpy.actors.gateways import JobHeartbeat, SubmitAnswer, TaskExecutorGateway
-from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSender
+from flinkpy.actors.gateways import (
+    JobHeartbeat,
+    MessagesToTask,
+    SubmitAnswer,
+    TaskExecutorGateway,
+    TaskMessages,
+)
+from flinkpy.actors.rpc.delivery.courier import Courier, EventOutbox, EventReceiver
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.core.futures import Future
@@ -20,7 +26,7 @@ class DeployedTask:
     """An attempt that was sent to a TaskExecutor and has not ended, as far as the JobMaster
     knows."""
 
-    __slots__ = ("attempt_id", "cancelling", "confirmed", "executor", "heard", "name", "said")
+    __slots__ = ("attempt_id", "cancelling", "confirmed", "executor", "heard", "name")
 
     def __init__(
         self, attempt_id: ExecutionAttemptId, name: str, executor: ExecutorConnection
@@ -32,7 +38,12 @@ class DeployedTask:
         self.confirmed: int | None = None
         self.cancelling = False
         self.heard: EventReceiver[MessageFromTask] | None = None
-        self.said: EventSender[MessageToTask] | None = None
+
+    def fresh_messages(self, messages: TaskMessages) -> tuple[MessageFromTask, ...]:
+        """Returns those of its messages that have not come yet."""
+        if self.heard is None:
+            self.heard = EventReceiver()
+        return self.heard.fresh(messages.first, messages.events)
 
 
 class _Cancellations:
@@ -64,6 +75,47 @@ class _Cancellations:
         """It is repeated."""
 
 
+class _Messages:
+    """What the tasks of a TaskExecutor have not heard yet. ``on_unknown(attempt_ids)`` is called
+    for those that do not run there (yet, or any more): what they should hear is ``held`` back."""
+
+    def __init__(
+        self,
+        gateway: TaskExecutorGateway,
+        on_unknown: Callable[[tuple[ExecutionAttemptId, ...]], None],
+    ) -> None:
+        self._gateway = gateway
+        self._on_unknown = on_unknown
+        self.outbox: EventOutbox[ExecutionAttemptId, MessageToTask] = EventOutbox()
+        self.held: dict[ExecutionAttemptId, None] = {}
+        self.is_about_to_go = False
+
+    def due(self) -> tuple[MessagesToTask, ...] | None:
+        self.is_about_to_go = False
+        waiting = self.outbox.waiting()
+        if self.held:
+            waiting = tuple(each for each in waiting if each.receiver not in self.held)
+        return waiting or None
+
+    def send(self, batch: tuple[MessagesToTask, ...]) -> Future[tuple[ExecutionAttemptId, ...]]:
+        return self._gateway.deliver_messages(batch)
+
+    def answered(
+        self, batch: tuple[MessagesToTask, ...], answer: tuple[ExecutionAttemptId, ...]
+    ) -> None:
+        self.outbox.arrived(each for each in batch if each.receiver not in answer)
+        if answer:
+            self.held.update(dict.fromkeys(answer))
+            self._on_unknown(answer)
+
+    def failed(self, error: BaseException) -> None:
+        """It is repeated."""
+
+    def forget(self, attempt_id: ExecutionAttemptId) -> None:
+        self.outbox.forget(attempt_id)
+        self.held.pop(attempt_id, None)
+
+
 class ExecutorConnection:
     """One registered TaskExecutor.
 
@@ -93,6 +145,10 @@ class ExecutorConnection:
         self._cancels: Courier[tuple[ExecutionAttemptId, ...], tuple[ExecutionAttemptId, ...]] = (
             Courier(endpoint.main_thread, retry_s, self._cancellations)
         )
+        self._messages = _Messages(gateway, self._deliver_again_later)
+        self._deliveries: Courier[tuple[MessagesToTask, ...], tuple[ExecutionAttemptId, ...]] = (
+            Courier(endpoint.main_thread, retry_s, self._messages)
+        )
 
     @property
     def resource_id(self) -> ResourceId:
@@ -103,9 +159,7 @@ class ExecutorConnection:
         if self.watch is not None:
             self.watch.cancel()
         self._cancels.close()
-        for task in self.tasks.values():
-            if task.said is not None:
-                task.said.close()
+        self._deliveries.close()
 
     # -- deploying ---------------------------------------------------------------------------------
 
@@ -174,32 +228,29 @@ class ExecutorConnection:
 
     def forget_task(self, attempt_id: ExecutionAttemptId) -> None:
         """The task has ended."""
-        task = self.tasks.pop(attempt_id, None)
-        if task is not None and task.said is not None:
-            task.said.close()
+        self.tasks.pop(attempt_id, None)
+        self._messages.forget(attempt_id)
 
-    # -- messages to and from a task ---------------------------------------------------------------
+    # -- messages to tasks ---------------------------------------------------------------
 
     def send_to_task(self, task: DeployedTask, message: MessageToTask) -> None:
         """Sends the message: it arrives once and in order, unless the task ends first."""
-        if task.said is None:
-            attempt_id = task.attempt_id
-            task.said = EventSender(
-                self._endpoint.main_thread,
-                self._retry_s,
-                lambda first, messages: self.gateway.send_messages_to_task(
-                    attempt_id, first, messages
-                ),
-            )
-        task.said.send(message)
+        self._messages.outbox.add(task.attempt_id, message)
+        if not self._messages.is_about_to_go:
+            # Not at once: those to the tasks of one TaskExecutor often come together
+            self._messages.is_about_to_go = True
+            self._endpoint.run_async(self._deliveries.kick)
 
-    def fresh_messages(
-        self, task: DeployedTask, first: int, messages: tuple[MessageFromTask, ...]
-    ) -> tuple[MessageFromTask, ...]:
-        """Returns those of the task's messages that have not come yet."""
-        if task.heard is None:
-            task.heard = EventReceiver()
-        return task.heard.fresh(first, messages)
+    def _deliver_again_later(self, attempt_ids: Collection[ExecutionAttemptId]) -> None:
+        """The message has overtaken the submission, or the task has ended, which its TaskExecutor
+        is about to say."""
+
+        def again() -> None:
+            for attempt_id in attempt_ids:
+                self._messages.held.pop(attempt_id, None)
+            self._deliveries.kick()
+
+        self._endpoint.schedule_run_async(self._retry_s, again)
 
     # -- heartbeats --------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ from flinkpy.actors.gateways import (
     SavepointRequest,
     SavepointStatus,
     TaskExecutorGateway,
+    TaskMessages,
+    TaskReport,
 )
 from flinkpy.actors.job_events import Publish
 from flinkpy.actors.job_master.checkpoint_actions import CheckpointActions, event_of
@@ -51,14 +53,9 @@ from flinkpy.core.options.checkpointing import (
 )
 from flinkpy.core.options.schema import read
 from flinkpy.core.secrets.engine_logs import engine_logger
-from flinkpy.graph.deployment import (
-    JobMasterRegistration,
-    SlotOffer,
-    TaskExecutionState,
-    TaskManagerLocation,
-)
+from flinkpy.graph.deployment import JobMasterRegistration, SlotOffer, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.runtime.task_messages import MessageFromTask, OperatorEvent
+from flinkpy.runtime.task_messages import OperatorEvent
 from flinkpy.scheduler.execution_model import TERMINAL
 from flinkpy.scheduler.protocol import (
     CancelJob,
@@ -313,29 +310,36 @@ class JobMaster(FencedRpcEndpoint):
     def fail_slot(self, resource_id: ResourceId, allocation_id: AllocationId, reason: str) -> None:
         self.slots.fail_slot(resource_id, allocation_id, f"took the slot back: {reason}")
 
-    def update_task_execution_states(
-        self, resource_id: ResourceId, sequence: int, states: tuple[TaskExecutionState, ...]
+    def report_tasks(
+        self, resource_id: ResourceId, report: TaskReport
     ) -> tuple[ExecutionAttemptId, ...]:
+        """A task's messages are heard before its end, behind which it says nothing."""
         executor = self._executors.get_registered(resource_id)
-        unknown = []
-        for report in states:
-            attempt_id = report.attempt_id
-            task = executor.tasks.get(attempt_id)
-            if task is None:
-                unknown.append(attempt_id)
-                continue
-            executor.confirm_task(task, sequence)
-            if report.state in TERMINAL:
-                self.status.record_task_end(report, self.service.clock.time_ms())
-                self._executors.forget_task(attempt_id)
-                self._coordinators.attempt_ended(attempt_id)
-            self._driver.feed(TaskStateChanged(attempt_id, report.state, report.error))
-        return tuple(unknown)
+        self._executors.heard_from(resource_id)
+        known = [state for state in report.states if state.attempt_id in executor.tasks]
+        ends = [state for state in known if state.state in TERMINAL]
+        for state in known:
+            executor.confirm_task(executor.tasks[state.attempt_id], report.sequence)
+        self._driver.feed(
+            *(
+                TaskStateChanged(state.attempt_id, state.state, state.error)
+                for state in known
+                if state.state not in TERMINAL
+            )
+        )
+        for messages in report.messages:
+            self._hear(messages)
+        for end in ends:
+            self.status.record_task_end(end, self.service.clock.time_ms())
+            self._executors.forget_task(end.attempt_id)
+            self._coordinators.attempt_ended(end.attempt_id)
+            self._driver.feed(TaskStateChanged(end.attempt_id, end.state, end.error))
+        heard = {state.attempt_id for state in known}
+        return tuple(state.attempt_id for state in report.states if state.attempt_id not in heard)
 
-    def send_messages_from_task(
-        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageFromTask, ...]
-    ) -> None:
-        for message in self._executors.fresh_messages(attempt_id, first, messages):
+    def _hear(self, messages: TaskMessages) -> None:
+        attempt_id = messages.receiver
+        for message in self._executors.fresh_messages(messages):
             if isinstance(message, OperatorEvent):
                 self._coordinators.handle_event(attempt_id, message)
             else:

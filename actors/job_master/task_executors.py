@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from flinkpy.actors.gateways import JobHeartbeat, TaskExecutorGateway
+from flinkpy.actors.gateways import JobHeartbeat, TaskExecutorGateway, TaskMessages
 from flinkpy.actors.job_master.executor_connection import DeployedTask, ExecutorConnection
 from flinkpy.actors.job_master.scheduler_driver import Feed
 from flinkpy.actors.job_master.slot_book import SlotBook
@@ -140,6 +140,10 @@ class TaskExecutors:
             executor.memory = payload.memory
         self._heartbeats.answer_received(resource_id, payload)
 
+    def heard_from(self, resource_id: ResourceId) -> None:
+        """A report is a sign of life, too."""
+        self._heartbeats.answer_received(resource_id)
+
     def request_metrics(self, fresh_s: float = 0.0) -> Future[None]:
         """Has every TaskExecutor send its counters now, unless they were asked for a moment ago.
         The future completes when they have had time to, or when these connections close; at once if
@@ -240,12 +244,10 @@ class TaskExecutors:
         if task is not None:
             task.executor.send_to_task(task, message)
 
-    def fresh_messages(
-        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageFromTask, ...]
-    ) -> tuple[MessageFromTask, ...]:
+    def fresh_messages(self, messages: TaskMessages) -> tuple[MessageFromTask, ...]:
         """Those of a task's messages that were not seen before; none of a task that has ended."""
-        task = self._tasks.get(attempt_id)
-        return () if task is None else task.executor.fresh_messages(task, first, messages)
+        task = self._tasks.get(messages.receiver)
+        return () if task is None else task.fresh_messages(messages)
 
     # -- inspection --------------------------------------------------------------------------------
 

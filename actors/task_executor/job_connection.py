@@ -6,15 +6,16 @@ it ends with its JobMaster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from flinkpy.actors.gateways import JobHeartbeat, JobMasterGateway
-from flinkpy.actors.rpc.delivery.courier import Courier, EventReceiver, EventSender
+from flinkpy.actors.gateways import JobHeartbeat, JobMasterGateway, MessagesToTask, TaskReport
+from flinkpy.actors.rpc.delivery.courier import Courier, EventOutbox, EventReceiver
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.registration import RegistrationResponse, RetryingRegistration
 from flinkpy.actors.rpc.service import Cancellable
 from flinkpy.actors.task_executor.holdings import Holdings
+from flinkpy.actors.task_executor.report_pace import ReportPace
 from flinkpy.core.errors import FencingError, NotRegisteredError, RecipientUnreachableError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId
@@ -78,12 +79,12 @@ class JobConnection:
         self.resource_id: ResourceId | None = None  # the JobMaster's, once registered
         self._gateway: JobMasterGateway | None = None
         self._watch: Cancellable | None = None
-        self._senders: dict[ExecutionAttemptId, EventSender[MessageFromTask]] = {}
         self._receivers: dict[ExecutionAttemptId, EventReceiver[MessageToTask]] = {}
-        self._retry_s = config.registration_initial.total_seconds()
-        self._offers = Courier(endpoint.main_thread, self._retry_s, _SlotOffers(self))
-        self._reports = _StateReports(self)
-        self._states = Courier(endpoint.main_thread, self._retry_s, self._reports)
+        retry_s = config.registration_initial.total_seconds()
+        self._offers = Courier(endpoint.main_thread, retry_s, _SlotOffers(self))
+        self._reports = _TaskReports(self)
+        self._reporting = Courier(endpoint.main_thread, retry_s, self._reports)
+        self._tick: Cancellable | None = None  # until the next report
         self._registration = RetryingRegistration(
             endpoint, leader.address, JobMasterGateway, leader.token, self, config
         )
@@ -133,11 +134,10 @@ class JobConnection:
         more."""
         self._registration.close()
         self._offers.close()
-        self._states.close()
-        for sender in self._senders.values():
-            sender.close()
-        if self._watch is not None:
-            self._watch.cancel()
+        self._reporting.close()
+        for timer in (self._tick, self._watch):
+            if timer is not None:
+                timer.cancel()
 
     def send_disconnect(self, reason: str) -> None:
         if self._gateway is not None:
@@ -160,7 +160,20 @@ class JobConnection:
     def send_due(self) -> None:
         """Sends what is due: slots to offer, states to report."""
         self._offers.kick()
-        self._states.kick()
+        self._reporting.kick()
+
+    @property
+    def now(self) -> float:
+        return self._endpoint.service.clock.monotonic()
+
+    def report_later(self, delay_s: float) -> None:
+        """Looks then whether a report is due."""
+        if self._tick is None:
+            self._tick = self._endpoint.schedule_run_async(delay_s, self._tick_over)
+
+    def _tick_over(self) -> None:
+        self._tick = None
+        self._reporting.kick()
 
     # -- slots -------------------------------------------------------------------------------------
 
@@ -178,40 +191,23 @@ class JobConnection:
         if self._gateway is None:
             self.listener.close_if_done(self.job_id)
             return
-        self._reports.latest[state.attempt_id] = state
+        self._reports.add_state(state)
         if state.state in TERMINAL:
             self._receivers.pop(state.attempt_id, None)
-            sender = self._senders.pop(state.attempt_id, None)
-            if sender is not None:
-                sender.close()
-        self._states.kick()
+        self._reporting.kick()
 
     # -- messages to and from tasks ----------------------------------------------------------------
 
     def send_from_task(self, attempt_id: ExecutionAttemptId, message: MessageFromTask) -> None:
         """Sends what a task says: it arrives once and in order, or not at all when the connection
         ends."""
-        sender = self._senders.get(attempt_id)
-        if sender is None:
-            sender = self._senders[attempt_id] = EventSender(
-                self._endpoint.main_thread, self._retry_s, self._make_send(attempt_id)
-            )
-        sender.send(message)
+        self._reports.add_message(attempt_id, message)
+        self._reporting.kick()
 
-    def _make_send(
-        self, attempt_id: ExecutionAttemptId
-    ) -> Callable[[int, tuple[MessageFromTask, ...]], Future[None]]:
-        def send(first: int, messages: tuple[MessageFromTask, ...]) -> Future[None]:
-            # tasks are accepted only from a JobMaster that has registered this TaskExecutor
-            return self.gateway.send_messages_from_task(attempt_id, first, messages)
-
-        return send
-
-    def fresh_messages(
-        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageToTask, ...]
-    ) -> tuple[MessageToTask, ...]:
+    def fresh_messages(self, messages: MessagesToTask) -> tuple[MessageToTask, ...]:
         """Returns those of the messages that the task has not received yet."""
-        return self._receivers.setdefault(attempt_id, EventReceiver()).fresh(first, messages)
+        receiver = self._receivers.setdefault(messages.receiver, EventReceiver())
+        return receiver.fresh(messages.first, messages.events)
 
     # -- heartbeats --------------------------------------------------------------------------------
 
@@ -267,28 +263,46 @@ class _SlotOffers:
         self._job.call_failed(error)
 
 
-class _StateReports:
-    """The states of tasks that the JobMaster has not heard of yet; of each task the latest."""
+class _TaskReports:
+    """What the JobMaster has not heard yet: of each task the latest state, and all messages."""
 
     def __init__(self, job: JobConnection) -> None:
         self._job = job
+        self._pace = ReportPace()
         self.latest: dict[ExecutionAttemptId, TaskExecutionState] = {}
+        self._messages: EventOutbox[ExecutionAttemptId, MessageFromTask] = EventOutbox()
 
-    def due(self) -> tuple[TaskExecutionState, ...] | None:
-        return (tuple(self.latest.values()) or None) if self._job.is_registered else None
+    def add_state(self, state: TaskExecutionState) -> None:
+        self.latest[state.attempt_id] = state
+        self._pace.state_changed(state, self._job.now)
 
-    def send(self, batch: tuple[TaskExecutionState, ...]) -> Future[tuple[ExecutionAttemptId, ...]]:
+    def add_message(self, attempt_id: ExecutionAttemptId, message: MessageFromTask) -> None:
+        self._messages.add(attempt_id, message)
+        self._pace.message_said(attempt_id, message, self._job.now)
+
+    def due(self) -> TaskReport | None:
         job = self._job
-        return job.gateway.update_task_execution_states(
-            job.executor_id, job.holdings.sequence, batch
+        if not job.is_registered or not (self.latest or self._messages):
+            return None
+        wait_s = self._pace.wait_s(job.holdings.slots.count_tasks(job.job_id), job.now)
+        if wait_s:
+            job.report_later(wait_s)
+            return None
+        return TaskReport(
+            job.holdings.sequence, tuple(self.latest.values()), self._messages.waiting()
         )
 
-    def answered(
-        self, batch: tuple[TaskExecutionState, ...], answer: tuple[ExecutionAttemptId, ...]
-    ) -> None:
-        for state in batch:
+    def send(self, batch: TaskReport) -> Future[tuple[ExecutionAttemptId, ...]]:
+        self._pace.sent()
+        return self._job.gateway.report_tasks(self._job.executor_id, batch)
+
+    def answered(self, batch: TaskReport, answer: tuple[ExecutionAttemptId, ...]) -> None:
+        self._messages.arrived(batch.messages)
+        for state in batch.states:
             if self.latest.get(state.attempt_id) is state:
                 del self.latest[state.attempt_id]
+                if state.state in TERMINAL:
+                    self._messages.forget(state.attempt_id)
         self._job.listener.cancel_unknown_tasks(answer)
         self._job.listener.close_if_done(self._job.job_id)
 

@@ -186,6 +186,9 @@ class TaskSlotTable:
             for attempt_id in slot.tasks
         )
 
+    def count_tasks(self, job_id: JobId) -> int:
+        return sum(len(slot.tasks) for slot in self._by_job.get(job_id, {}).values())
+
     def offers(self, job_id: JobId) -> tuple[SlotOffer, ...]:
         """Returns the job's slots that its JobMaster has not accepted yet."""
         return tuple(

@@ -13,6 +13,7 @@ from functools import partial
 
 from flinkpy.actors.endpoint_services import EndpointServices
 from flinkpy.actors.gateways import (
+    MessagesToTask,
     ResourceManagerGateway,
     SlotAllocation,
     SlotReport,
@@ -33,7 +34,7 @@ from flinkpy.actors.task_executor.slot_table import (
     TaskSlotTable,
 )
 from flinkpy.actors.task_executor.worker_process import WorkerProcess
-from flinkpy.core.errors import FencingError, NotRegisteredError
+from flinkpy.core.errors import FencingError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, TaskSlotState
@@ -44,7 +45,7 @@ from flinkpy.graph.deployment import (
 )
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskRunner
-from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
+from flinkpy.runtime.task_messages import MessageFromTask
 from flinkpy.scheduler.execution_model import TERMINAL
 
 
@@ -252,16 +253,17 @@ class TaskExecutor(RpcEndpoint):
 
     # -- messages to and from tasks ----------------------------------------------------------------
 
-    def send_messages_to_task(
-        self, attempt_id: ExecutionAttemptId, first: int, messages: tuple[MessageToTask, ...]
-    ) -> None:
-        job = self.jobs.get_job(attempt_id.job_id)
-        if job is None or not self.holdings.slots.runs(attempt_id):
-            raise NotRegisteredError(
-                f"{self.resource_id} does not run {attempt_id} (yet, or any more)"
-            )
-        for message in job.fresh_messages(attempt_id, first, messages):
-            self.runner.deliver_message(attempt_id, message)
+    def deliver_messages(self, batch: tuple[MessagesToTask, ...]) -> tuple[ExecutionAttemptId, ...]:
+        unknown = []
+        for messages in batch:
+            attempt_id = messages.receiver
+            job = self.jobs.get_job(attempt_id.job_id)
+            if job is None or not self.holdings.slots.runs(attempt_id):
+                unknown.append(attempt_id)
+                continue
+            for message in job.fresh_messages(messages):
+                self.runner.deliver_message(attempt_id, message)
+        return tuple(unknown)
 
     def send_from_task(self, attempt_id: ExecutionAttemptId, message: MessageFromTask) -> None:
         """A task here says something."""

@@ -332,6 +332,27 @@ MUTANTS = (
             "--doctest-modules",
         ),
     ),
+    Mutant(
+        "what is said to a task while a batch is under way goes with the next one",
+        "flinkpy/actors/rpc/delivery/courier.py",
+        "del events[: len(each.events)]",
+        "events.clear()",
+        ("tests/actors/rpc/test_courier.py",),
+    ),
+    Mutant(
+        "the last task that takes part in a checkpoint does not wait",
+        "flinkpy/actors/task_executor/report_pace.py",
+        "if self._goes_at_once or self._waits_since is None or self._is_whole(tasks):",
+        "if self._goes_at_once or self._waits_since is None:",
+        ("tests/actors/endpoints/test_report_pace.py", "tests/simulation/test_large_cluster.py"),
+    ),
+    Mutant(
+        "a report waits a tick at most",
+        "flinkpy/actors/task_executor/report_pace.py",
+        "return max(0.0, self._waits_since + TICK_S - now)",
+        "return TICK_S",
+        ("tests/actors/endpoints/test_report_pace.py",),
+    ),
     # -- what a running job tells ------------------------------------------------------------------
     Mutant(
         "a task in its step is busy",

@@ -8,7 +8,8 @@ the receiver must accept a message twice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from flinkpy.actors.rpc.service import Timers
@@ -79,47 +80,61 @@ class Courier(Generic[B, A]):
         self.kick()
 
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
-class EventSender(Generic[T]):
-    """Sends numbered events so that the other side sees each once, in order, whatever the network
-    does (see :class:`EventReceiver`)."""
+@dataclass(frozen=True)
+class NumberedEvents(Generic[K, T]):
+    """Events for one receiver, of which the first has the number ``first``."""
 
-    def __init__(
-        self, timers: Timers, retry_s: float, send: Callable[[int, tuple[T, ...]], Future[None]]
-    ) -> None:
-        self._waiting = _WaitingEvents(send)
-        self._courier: Courier[tuple[T, ...], None] = Courier(timers, retry_s, self._waiting)
-
-    def send(self, event: T) -> None:
-        self._waiting.events.append(event)
-        self._courier.kick()
-
-    def close(self) -> None:
-        self._courier.close()
+    receiver: K
+    first: int
+    events: tuple[T, ...]
 
 
-class _WaitingEvents(Generic[T]):
-    """Those that have not arrived, of which the first has the number ``first``."""
+class EventOutbox(Generic[K, T]):
+    """Events that have not arrived, for many receivers, which a courier carries together. Each
+    receiver sees each of its events once, in order, whatever the network does (see
+    :class:`EventReceiver`).
 
-    def __init__(self, send: Callable[[int, tuple[T, ...]], Future[None]]) -> None:
-        self._send = send
-        self._first = 0
-        self.events: list[T] = []
+    >>> outbox = EventOutbox()
+    >>> outbox.add("one", "a"); outbox.add("other", "b"); batch = outbox.waiting()
+    >>> outbox.add("one", "c"); outbox.arrived(batch); outbox.waiting()
+    (NumberedEvents(receiver='one', first=1, events=('c',)),)
+    """
 
-    def due(self) -> tuple[T, ...] | None:
-        return tuple(self.events) or None
+    def __init__(self) -> None:
+        self._first: dict[K, int] = {}  # the number of the first that has not arrived
+        self._waiting: dict[K, list[T]] = {}
 
-    def send(self, batch: tuple[T, ...]) -> Future[None]:
-        return self._send(self._first, batch)
+    def __len__(self) -> int:
+        return len(self._waiting)
 
-    def answered(self, batch: tuple[T, ...], answer: None) -> None:
-        self._first += len(batch)
-        del self.events[: len(batch)]
+    def add(self, receiver: K, event: T) -> None:
+        self._waiting.setdefault(receiver, []).append(event)
 
-    def failed(self, error: BaseException) -> None:
-        """It is repeated."""
+    def waiting(self) -> tuple[NumberedEvents[K, T], ...]:
+        return tuple(
+            NumberedEvents(receiver, self._first.get(receiver, 0), tuple(events))
+            for receiver, events in self._waiting.items()
+        )
+
+    def arrived(self, batch: Iterable[NumberedEvents[K, T]]) -> None:
+        """The receivers have these, which were waiting."""
+        for each in batch:
+            events = self._waiting.get(each.receiver)
+            if events is None:
+                continue  # was forgotten
+            del events[: len(each.events)]
+            if not events:
+                del self._waiting[each.receiver]
+            self._first[each.receiver] = each.first + len(each.events)
+
+    def forget(self, receiver: K) -> None:
+        """There will be nothing more for it."""
+        self._first.pop(receiver, None)
+        self._waiting.pop(receiver, None)
 
 
 class EventReceiver(Generic[T]):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.actors.rpc.delivery.courier import EventReceiver, EventSender
+from flinkpy.actors.rpc.delivery.courier import Courier, EventOutbox, EventReceiver, NumberedEvents
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.connectors.rows import rows_of
@@ -140,18 +140,33 @@ class Line:
         self._post = post
         self._hear = hear
         self._receiver = EventReceiver[Any]()
-        self.say = EventSender[Any](_NoTimers(), 0.0, self._send).send
+        self._outbox = EventOutbox[None, Any]()
+        self._courier = Courier(_NoTimers(), 0.0, self)
 
-    def _send(self, first: int, events: tuple[Any, ...]) -> Future[None]:
+    def say(self, event: Any) -> None:
+        self._outbox.add(None, event)
+        self._courier.kick()
+
+    def due(self) -> tuple[NumberedEvents[None, Any], ...] | None:
+        return self._outbox.waiting() or None
+
+    def send(self, batch: tuple[NumberedEvents[None, Any], ...]) -> Future[None]:
         answer: Future[None] = Future()
 
         def arrive() -> None:
-            for event in self._receiver.fresh(first, events):
-                self._hear(event)
+            for each in batch:
+                for event in self._receiver.fresh(each.first, each.events):
+                    self._hear(event)
             answer.complete(None)
 
         self._post(arrive)
         return answer
+
+    def answered(self, batch: tuple[NumberedEvents[None, Any], ...], answer: None) -> None:
+        self._outbox.arrived(batch)
+
+    def failed(self, error: BaseException) -> None:
+        raise AssertionError("nothing is lost here")
 
 
 class _NoTimers:

@@ -90,7 +90,7 @@ class WatchedNetwork(SimulatedNetwork):
         if (
             self.echoes
             and isinstance(message, RpcInvocation)
-            and message.method in ("send_messages_to_task", "send_messages_from_task")
+            and message.method in ("deliver_messages", "report_tasks")
         ):
             self._echo(source, process, message)
 

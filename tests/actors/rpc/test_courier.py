@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.actors.rpc.delivery.courier import EventReceiver, EventSender
+from flinkpy.actors.rpc.delivery.courier import Courier, EventOutbox, EventReceiver, NumberedEvents
 from flinkpy.core.futures import Future
 
 Action = Callable[[], object]
+RECEIVERS = ("one", "other", "third")
 
 
 class Timer:
@@ -27,23 +28,36 @@ class Message:
     lose: Action | None = None
 
 
+Batch = tuple[NumberedEvents[str, int], ...]
+
+
 class Road:
-    """Between one sender and one receiver. Messages lie in ``under_way`` until ``draw`` picks one;
+    """Between one sender and its receivers. Messages lie in ``under_way`` until ``draw`` picks one;
     it arrives, arrives and stays to arrive again later, or is lost: then the sender's call fails, as
     after a timeout."""
 
     def __init__(self, draw: Callable[[int], int]) -> None:
         self._draw = draw
-        self.heard: list[int] = []
+        self.heard: dict[str, list[int]] = {name: [] for name in RECEIVERS}
         self.under_way: list[Message] = []
-        self._receiver = EventReceiver[int]()
-        self.sender = EventSender[int](self, 1.0, self._send)
+        self._receivers = {name: EventReceiver[int]() for name in RECEIVERS}
+        self._outbox = EventOutbox[str, int]()
+        self._courier: Courier[Batch, None] = Courier(self, 1.0, self)
+
+    def say(self, receiver: str, number: int) -> None:
+        self._outbox.add(receiver, number)
+        self._courier.kick()
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Timer:
         self.under_way.append(Message(action))
         return Timer()
 
-    def _send(self, first: int, events: tuple[int, ...]) -> Future[None]:
+    # -- what the courier carries ------------------------------------------------------------------
+
+    def due(self) -> Batch | None:
+        return self._outbox.waiting() or None
+
+    def send(self, batch: Batch) -> Future[None]:
         answer: Future[None] = Future()
 
         def lose() -> None:
@@ -53,11 +67,21 @@ class Road:
             answer.complete(None)
 
         def arrive() -> None:
-            self.heard += self._receiver.fresh(first, events)
+            for each in batch:
+                receiver = self._receivers[each.receiver]
+                self.heard[each.receiver] += receiver.fresh(each.first, each.events)
             self.under_way.append(Message(answered, lose))
 
         self.under_way.append(Message(arrive, lose))
         return answer
+
+    def answered(self, batch: Batch, answer: None) -> None:
+        self._outbox.arrived(batch)
+
+    def failed(self, error: BaseException) -> None:
+        """It is repeated."""
+
+    # -- the network -------------------------------------------------------------------------------
 
     def step(self) -> None:
         message = self.under_way.pop(self._draw(len(self.under_way)))
@@ -76,8 +100,11 @@ def test_every_message_arrives_once_and_in_order_over_a_network_that_loses_doubl
 ) -> None:
     random = data.draw(st.randoms(use_true_random=False))
     road = Road(random.randrange)
+    said: dict[str, list[int]] = {name: [] for name in RECEIVERS}
     for number in range(count):
-        road.sender.send(number)
+        name = RECEIVERS[random.randrange(len(RECEIVERS))]
+        said[name].append(number)
+        road.say(name, number)
         for _ in range(random.randrange(4)):
             if road.under_way:
                 road.step()
@@ -85,5 +112,5 @@ def test_every_message_arrives_once_and_in_order_over_a_network_that_loses_doubl
         if not road.under_way:
             break
         road.step()
-    assert road.heard == list(range(count))
+    assert road.heard == said
     assert not road.under_way
