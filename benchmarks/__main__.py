@@ -26,6 +26,7 @@ ALL = (
     "incremental_checkpoints",
     "unaligned",
     "recovery",
+    "large_cluster",
     "restore",
     "windows",
     "window_phases",

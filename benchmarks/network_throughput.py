@@ -108,11 +108,14 @@ def run_ours(
     times: int,
     producer: NetworkConfig = CONFIG,
     consumer: NetworkConfig = CONFIG,
+    use: Callable[[Any], object] | None = None,
 ) -> Run:
+    """``use`` is what the consumer does with each batch."""
     parent, child = multiprocessing.Pipe()
     node = Node("producer", producer)
     process = multiprocessing.get_context("spawn").Process(
-        target=consume_ours, args=(child, node.service.data_address, len(batches) * times, consumer)
+        target=consume_ours,
+        args=(child, node.service.data_address, len(batches) * times, consumer, use),
     )
     process.start()
     writer = node.writer("data")
@@ -138,7 +141,11 @@ def run_ours(
 
 
 def consume_ours(
-    pipe: Pipe, address: tuple[str, int], batches: int, config: NetworkConfig = CONFIG
+    pipe: Pipe,
+    address: tuple[str, int],
+    batches: int,
+    config: NetworkConfig = CONFIG,
+    use: Callable[[Any], object] | None = None,
 ) -> None:
     node = Node("consumer", config)
     gate = node.gate("data", "producer", address)
@@ -153,6 +160,8 @@ def consume_ours(
             node.reactor.step(1.0)
         else:
             seen += 1
+            if use is not None and isinstance(polled[1], (RowBatch, ColumnBatch)):
+                use(polled[1])
     pipe.send(time.process_time() - worked)
     node.close()
 

@@ -4,8 +4,12 @@ of their producers."""
 from __future__ import annotations
 
 import pickle
+import zlib
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeAlias
 
 from flinkpy.core.ids import (
     AllocationId,
@@ -13,6 +17,7 @@ from flinkpy.core.ids import (
     FencingToken,
     IntermediateDataSetId,
     JobId,
+    JobVertexId,
     OperatorId,
     ResourceId,
     ResultPartitionId,
@@ -23,6 +28,8 @@ from flinkpy.graph.checkpoints import TaskRestore
 from flinkpy.graph.job_graph import ResultPartitionType
 from flinkpy.graph.resources import ANY, ManagedMemoryUse, ResourceProfile
 from flinkpy.metrics.readings import TaskReading
+
+FAST = 1  # of zlib's levels
 
 
 @dataclass(frozen=True)
@@ -44,20 +51,62 @@ class ShuffleDescriptor:
 
 
 class ShuffleDescriptors(tuple[ShuffleDescriptor, ...]):
-    """The producers of an edge with many of them, shared by all consumers and pickled once: a
+    """The producers of an edge with many of them, shared by all consumers and packed once: a
     thousand TaskExecutors get the same thousands of producers, and each message contains the same
-    bytes."""
+    bytes. They are packed by column, some bytes for each: the producers are subtasks of one vertex,
+    and ten of them may be at one place."""
 
-    _pickled: bytes | None = None
+    _packed: bytes | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._pickled is None:
-            self._pickled = pickle.dumps(tuple(self), protocol=5)
-        return _open_shuffle_descriptors, (self._pickled,)
+        if self._packed is None:
+            self._packed = zlib.compress(pickle.dumps(_columns_of(self), protocol=5), FAST)
+        return _unpack_shuffle_descriptors, (self._packed,)
 
 
-def _open_shuffle_descriptors(pickled: bytes) -> ShuffleDescriptors:
-    return ShuffleDescriptors(pickle.loads(pickled))
+_Columns: TypeAlias = tuple[
+    dict[tuple[IntermediateDataSetId, JobId, JobVertexId], None],
+    dict[TaskManagerLocation, None],
+    tuple["array[int]", ...],
+]
+
+
+def _columns_of(descriptors: Iterable[ShuffleDescriptor]) -> _Columns:
+    """The partitions and places that occur; then of each descriptor which of these, the subtask and
+    the attempt: each as the difference to the one before, which mostly is the same for all."""
+    partitions: dict[tuple[IntermediateDataSetId, JobId, JobVertexId], int] = {}
+    places: dict[TaskManagerLocation, int] = {}
+    columns, last = tuple(array("i") for _ in range(4)), [0] * 4
+    for descriptor in descriptors:
+        data_set, producer = descriptor.partition_id
+        partition = data_set, producer.job_id, producer.vertex_id
+        numbers = [
+            partitions.setdefault(partition, len(partitions)),
+            places.setdefault(descriptor.location, len(places)),
+            producer.subtask_index,
+            producer.attempt,
+        ]
+        for column, number, before in zip(columns, numbers, last):
+            column.append(number - before)
+        last = numbers
+    return dict.fromkeys(partitions), dict.fromkeys(places), columns
+
+
+def _unpack_shuffle_descriptors(packed: bytes) -> ShuffleDescriptors:
+    columns: _Columns = pickle.loads(zlib.decompress(packed))
+    partitions, places, numbers = list(columns[0]), list(columns[1]), map(accumulate, columns[2])
+    return ShuffleDescriptors(
+        ShuffleDescriptor(
+            ResultPartitionId(
+                partitions[partition][0],
+                ExecutionAttemptId(
+                    partitions[partition][1], partitions[partition][2], subtask, attempt
+                ),
+            ),
+            places[place],
+        )
+        for partition, place, subtask, attempt in zip(*numbers)
+    )
 
 
 @dataclass(frozen=True)

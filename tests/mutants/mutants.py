@@ -353,6 +353,13 @@ MUTANTS = (
         "return TICK_S",
         ("tests/actors/endpoints/test_report_pace.py",),
     ),
+    Mutant(
+        "a producer's place travels with it",
+        "flinkpy/graph/deployment.py",
+        "places.setdefault(descriptor.location, len(places)),",
+        "places.setdefault(descriptor.location, 0),",
+        ("tests/graph/test_shuffle_descriptors.py",),
+    ),
     # -- what a running job tells ------------------------------------------------------------------
     Mutant(
         "a task in its step is busy",

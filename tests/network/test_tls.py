@@ -16,10 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.options.tls.tls_files import TlsFiles
+from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.network.shuffle import ShuffleService
 from flinkpy.network.wire import connection, tls_transport
@@ -158,6 +160,37 @@ def test_what_a_stream_has_received_is_read_without_more_to_come(
     monkeypatch.setattr(connection, "READS_PER_ROUND", 1)
     with cluster("a", "b", config=tls) as made:
         pass_secrets(made)
+
+
+def test_a_job_of_two_task_executors_passes_its_records_over_tls(
+    tls: NetworkConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received, receive = [0], TlsStream.recv_into
+
+    def counted(stream: TlsStream, buffer: Any) -> int:
+        count = receive(stream, buffer)
+        received[0] += count
+        return count
+
+    monkeypatch.setattr(TlsStream, "recv_into", counted)
+    assert tls.tls is not None
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {
+            "execution.target": "embedded",
+            "taskmanager.numberOfTaskSlots": 1,
+            f"{PREFIX}.enabled": True,
+            f"{PREFIX}.keystore": tls.tls.keystore,
+            f"{PREFIX}.key": tls.tls.key,
+            f"{PREFIX}.truststore": tls.tls.truststore,
+        }
+    )
+    env.set_parallelism(2)
+    numbers = env.from_sequence(0, 9_999).key_by(lambda number: number % 7)
+    try:
+        assert sum(numbers.map(lambda number: number).execute_and_collect()) == sum(range(10_000))
+    finally:
+        stop_embedded()
+    assert received[0] > 10_000
 
 
 # -- who is refused --------------------------------------------------------------------------------
