@@ -229,7 +229,7 @@ class JobMasterHeartbeat:
 @dataclass(frozen=True)
 class JobHeartbeat:
     """A TaskExecutor's heartbeat to a JobMaster: counters, and what it holds for that job, so that
-    both notice lost messages.
+    both notice lost messages. It is the answer to the JobMaster's, or rides on a report.
 
     ``running`` are the attempts whose end the JobMaster has not acknowledged yet.
     """
@@ -251,11 +251,12 @@ MessagesToTask: TypeAlias = NumberedEvents[ExecutionAttemptId, MessageToTask]
 class TaskReport:
     """What a TaskExecutor's tasks have to say to their JobMaster, in one message for all of them:
     of each the latest state, and what it has said, in order. What is not answered is in the next
-    report again."""
+    report again. With ``heartbeat``, the JobMaster need not ask for one."""
 
     sequence: int
     states: tuple[TaskExecutionState, ...] = ()
     messages: tuple[TaskMessages, ...] = ()
+    heartbeat: JobHeartbeat | None = None
 
 
 @dataclass(frozen=True)

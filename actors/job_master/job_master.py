@@ -315,7 +315,7 @@ class JobMaster(FencedRpcEndpoint):
     ) -> tuple[ExecutionAttemptId, ...]:
         """A task's messages are heard before its end, behind which it says nothing."""
         executor = self._executors.get_registered(resource_id)
-        self._executors.heard_from(resource_id)
+        self._executors.heard_from(resource_id, report.heartbeat)
         known = [state for state in report.states if state.attempt_id in executor.tasks]
         ends = [state for state in known if state.state in TERMINAL]
         for state in known:

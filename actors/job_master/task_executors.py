@@ -140,9 +140,12 @@ class TaskExecutors:
             executor.memory = payload.memory
         self._heartbeats.answer_received(resource_id, payload)
 
-    def heard_from(self, resource_id: ResourceId) -> None:
-        """A report is a sign of life, too."""
-        self._heartbeats.answer_received(resource_id)
+    def heard_from(self, resource_id: ResourceId, heartbeat: JobHeartbeat | None) -> None:
+        """A report is a sign of life, too, and may bring the heartbeat."""
+        if heartbeat is None:
+            self._heartbeats.answer_received(resource_id)
+        else:
+            self._heartbeats.came_unasked(resource_id, heartbeat)
 
     def request_metrics(self, fresh_s: float = 0.0) -> Future[None]:
         """Has every TaskExecutor send its counters now, unless they were asked for a moment ago.

@@ -25,6 +25,8 @@ from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import RpcConfig
 
 P = TypeVar("P")
+# two intervals may pass without a request, so the timeout has to be longer than that
+SPARING = 3
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class HeartbeatManager(Generic[P]):
         self._check: Cancellable | None = None
         self._tick: Cancellable | None = None
         self._requests = self._received = self._timeouts = 0
+        # that have sent their payload since the last requests, without being asked
+        self._came_unasked: set[ResourceId] = set()
 
     # -- targets -----------------------------------------------------------------------------------
 
@@ -79,6 +83,7 @@ class HeartbeatManager(Generic[P]):
         """Stops watching the target; an unknown one is ignored."""
         self._beats.pop(target, None)
         self._heard.pop(target, None)
+        self._came_unasked.discard(target)
         if not self._beats:
             self.stop()
 
@@ -116,6 +121,13 @@ class HeartbeatManager(Generic[P]):
             if payload is not None and self._on_payload is not None:
                 self._on_payload(target, payload)
 
+    def came_unasked(self, target: ResourceId, payload: P) -> None:
+        """The requesting side got a payload with another message. It asks the target again with
+        the requests after the next, if the timeout allows for that."""
+        if target in self._beats:
+            self._came_unasked.add(target)
+            self.answer_received(target, payload)
+
     def _touch(self, target: ResourceId) -> None:
         self._received += 1
         self._heard.pop(target, None)
@@ -124,9 +136,13 @@ class HeartbeatManager(Generic[P]):
     def _request_all(self) -> None:
         assert self._interval_s is not None
         self._tick = self._timers.schedule(self._interval_s, self._request_all)
-        for beat in list(self._beats.values()):
-            self._requests += 1
-            beat()
+        spared, self._came_unasked = self._came_unasked, set()
+        if self._timeout_s < SPARING * self._interval_s:
+            spared = set()
+        for target, beat in list(self._beats.items()):
+            if target not in spared:
+                self._requests += 1
+                beat()
 
     # -- silence -----------------------------------------------------------------------------------
 

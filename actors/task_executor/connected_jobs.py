@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
+from flinkpy.actors.gateways import JobHeartbeat
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_responder
 from flinkpy.actors.task_executor.cancellations import Cancellations
@@ -87,14 +88,26 @@ class ConnectedJobs:
         self._heartbeats.request_received(resource_id)
         job_id = self._job_of.get(resource_id)
         if job_id is not None:
-            self._runner.read_accumulators(
-                lambda: self._endpoint.run_async(partial(self._send_heartbeat, job_id))
-            )
+            self._read_accumulators(job_id)
 
     def _send_heartbeat(self, job_id: JobId) -> None:
         job = self._jobs.get(job_id)
         if job is not None:
             job.send_heartbeat(self._runner.metrics(), self._runner.memory())
+
+    def job_answered(self, job: JobConnection) -> None:
+        if job.resource_id is not None:
+            self._heartbeats.answer_received(job.resource_id)
+
+    def heartbeat_of(self, job: JobConnection) -> JobHeartbeat:
+        self._read_accumulators(job.job_id)
+        return job.heartbeat(self._runner.metrics(), self._runner.memory())
+
+    def _read_accumulators(self, job_id: JobId) -> None:
+        """Sends one more heartbeat when the tasks have reported them."""
+        self._runner.read_accumulators(
+            lambda: self._endpoint.run_async(partial(self._send_heartbeat, job_id))
+        )
 
     def tell_memory(self) -> None:
         """The process is short of memory, or no longer: all JobMasters get to know at once, since

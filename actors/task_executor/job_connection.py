@@ -41,6 +41,14 @@ class JobConnectionListener(Protocol):
         """The JobMaster does not need these slots."""
         ...
 
+    def job_answered(self, job: JobConnection) -> None:
+        """The JobMaster has answered a report: it lives."""
+        ...
+
+    def heartbeat_of(self, job: JobConnection) -> JobHeartbeat:
+        """The heartbeat to it, which goes with a report."""
+        ...
+
     def cancel_unknown_tasks(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         """The JobMaster does not know these tasks."""
         ...
@@ -82,7 +90,7 @@ class JobConnection:
         self._receivers: dict[ExecutionAttemptId, EventReceiver[MessageToTask]] = {}
         retry_s = config.registration_initial.total_seconds()
         self._offers = Courier(endpoint.main_thread, retry_s, _SlotOffers(self))
-        self._reports = _TaskReports(self)
+        self._reports = _TaskReports(self, config.heartbeat_interval.total_seconds())
         self._reporting = Courier(endpoint.main_thread, retry_s, self._reports)
         self._tick: Cancellable | None = None  # until the next report
         self._registration = RetryingRegistration(
@@ -214,8 +222,14 @@ class JobConnection:
     def send_heartbeat(self, metrics: Iterable[TaskMetrics], memory: MemoryReport | None) -> None:
         """Answers the JobMaster's heartbeat with what this TaskExecutor holds for it, and what the
         whole process has of memory."""
-        if self._gateway is None:
-            return
+        if self._gateway is not None:
+            self._gateway.heartbeat_from_task_executor(
+                self.executor_id, self.heartbeat(metrics, memory)
+            )
+
+    def heartbeat(
+        self, metrics: Iterable[TaskMetrics], memory: MemoryReport | None
+    ) -> JobHeartbeat:
         holdings = self.holdings
         running = dict.fromkeys([*holdings.slots.tasks_of_job(self.job_id), *self._reports.latest])
         slots = tuple(slot.allocation_id for slot in holdings.slots.of_job(self.job_id))
@@ -225,10 +239,7 @@ class JobConnection:
             for attempt_id in holdings.results_of(self.job_id)
             if attempt_id not in self._reports.latest
         )
-        self._gateway.heartbeat_from_task_executor(
-            self.executor_id,
-            JobHeartbeat(holdings.sequence, mine, tuple(running), slots, results, memory),
-        )
+        return JobHeartbeat(holdings.sequence, mine, tuple(running), slots, results, memory)
 
     def __repr__(self) -> str:
         state = "connected" if self._gateway is not None else "connecting"
@@ -266,9 +277,11 @@ class _SlotOffers:
 class _TaskReports:
     """What the JobMaster has not heard yet: of each task the latest state, and all messages."""
 
-    def __init__(self, job: JobConnection) -> None:
+    def __init__(self, job: JobConnection, beat_s: float) -> None:
         self._job = job
         self._pace = ReportPace()
+        self._beat_s = beat_s
+        self._rode_at = job.now  # the last heartbeat that went with a report
         self.latest: dict[ExecutionAttemptId, TaskExecutionState] = {}
         self._messages: EventOutbox[ExecutionAttemptId, MessageFromTask] = EventOutbox()
 
@@ -289,14 +302,25 @@ class _TaskReports:
             job.report_later(wait_s)
             return None
         return TaskReport(
-            job.holdings.sequence, tuple(self.latest.values()), self._messages.waiting()
+            job.holdings.sequence,
+            tuple(self.latest.values()),
+            self._messages.waiting(),
+            self._heartbeat(),
         )
+
+    def _heartbeat(self) -> JobHeartbeat | None:
+        """One goes with a report, unless one has a moment ago."""
+        if self._job.now - self._rode_at < self._beat_s / 2:
+            return None
+        self._rode_at = self._job.now
+        return self._job.listener.heartbeat_of(self._job)
 
     def send(self, batch: TaskReport) -> Future[tuple[ExecutionAttemptId, ...]]:
         self._pace.sent()
         return self._job.gateway.report_tasks(self._job.executor_id, batch)
 
     def answered(self, batch: TaskReport, answer: tuple[ExecutionAttemptId, ...]) -> None:
+        self._job.listener.job_answered(self._job)
         self._messages.arrived(batch.messages)
         for state in batch.states:
             if self.latest.get(state.attempt_id) is state:

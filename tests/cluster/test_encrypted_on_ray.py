@@ -15,21 +15,21 @@ JOB = """
 from flinkpy.datastream import MapFunction, StreamExecutionEnvironment
 from flinkpy.network.wire.tls_stream import TlsStream
 
-class Encrypted(MapFunction):
-    received = 0
+RECEIVED = [0]
 
+class Encrypted(MapFunction):
     def open(self, context):
         receive = TlsStream.recv_into
 
         def counted(stream, buffer):
             count = receive(stream, buffer)
-            self.received += count
+            RECEIVED[0] += count
             return count
 
         TlsStream.recv_into = counted
 
     def map(self, number):
-        return number, self.received
+        return number, RECEIVED[0]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)
@@ -44,6 +44,7 @@ def test_two_workers_pass_records_over_tls(ray: RayCluster, tmp_path: Path) -> N
     worker = authority.sign("worker")
     options = [
         "cluster.id=encrypted",
+        "client.timeout=150 s",
         "taskmanager.numberOfTaskSlots=1",
         "security.ssl.internal.enabled=true",
         f"security.ssl.internal.keystore={worker.certificate}",

@@ -354,6 +354,20 @@ MUTANTS = (
         ("tests/actors/endpoints/test_report_pace.py",),
     ),
     Mutant(
+        "whose heartbeat came with a report is not asked for one",
+        "flinkpy/actors/rpc/heartbeat.py",
+        "self._came_unasked.add(target)",
+        "pass",
+        ("tests/actors/rpc/test_heartbeat.py",),
+    ),
+    Mutant(
+        "with a short timeout all are asked for their heartbeats",
+        "flinkpy/actors/rpc/heartbeat.py",
+        "if self._timeout_s < SPARING * self._interval_s:",
+        "if False:",
+        ("tests/actors/rpc/test_heartbeat.py",),
+    ),
+    Mutant(
         "a producer's place travels with it",
         "flinkpy/graph/deployment.py",
         "places.setdefault(descriptor.location, len(places)),",

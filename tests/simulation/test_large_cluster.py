@@ -20,13 +20,14 @@ TO_RUN = {
     "report_tasks": 1,
 }
 # In ten seconds, with a checkpoint of all: what begins it and that it is complete; that its tasks
-# have taken part; a heartbeat of each master, and its answer.
+# have taken part, with the heartbeat to the JobMaster; a heartbeat of the ResourceManager, and its
+# answer.
 IN_TEN_SECONDS = {
     "deliver_messages": 2,
     "report_tasks": 1,
-    "heartbeat_from_job_master": 1,
+    "heartbeat_from_job_master": 0,
     "heartbeat_from_resource_manager": 1,
-    "heartbeat_from_task_executor": 2,
+    "heartbeat_from_task_executor": 1,
 }
 
 

@@ -24,7 +24,7 @@ CONFIG = RpcConfig(
 class Bench:
     """A manager on a bare simulation, and what it did."""
 
-    def __init__(self, interval_s: float | None) -> None:
+    def __init__(self, interval_s: float | None, timeout_s: float = 50.0) -> None:
         self.simulation = Simulation()
         self.timeouts: list[tuple[float, ResourceId]] = []
         self.beats: list[tuple[float, ResourceId]] = []
@@ -32,7 +32,7 @@ class Bench:
         self.manager: HeartbeatManager[str] = HeartbeatManager(
             self.simulation,
             self.simulation.clock,
-            50.0,
+            timeout_s,
             lambda target: self.timeouts.append((self.simulation.now, target)),
             lambda target, payload: self.payloads.append((target, payload)),
             interval_s,
@@ -47,6 +47,20 @@ def test_the_requesting_side_beats_every_interval() -> None:
     bench.monitor(A)
     bench.simulation.run_for(25)
     assert bench.beats == [(0.0, A), (10.0, A), (20.0, A)]
+
+
+@pytest.mark.parametrize(("timeout_s", "asked"), [(30.0, [0.0, 20.0]), (29.0, [0.0, 10.0, 20.0])])
+def test_who_sends_its_heartbeat_unasked_is_spared_the_next_request_if_the_timeout_is_long(
+    timeout_s: float, asked: list[float]
+) -> None:
+    bench = Bench(10.0, timeout_s)
+    bench.monitor(A)
+    bench.simulation.run_for(5)
+    bench.manager.came_unasked(A, "with a report")
+    bench.simulation.run_for(20)
+    assert [when for when, _ in bench.beats] == asked
+    assert bench.payloads == [(A, "with a report")]
+    assert bench.timeouts == []
 
 
 def test_the_answering_side_beats_when_asked_and_not_by_itself() -> None:
