@@ -179,6 +179,14 @@ class LocalWorkerDriver:
         return any(runner.is_calling() for runner in list(self._runners.values()))
 
 
+def _check_certificates(network: NetworkConfig) -> None:
+    """Before a worker fails by them, which would be started again while the job waits. Raises
+    ConfigurationError."""
+    from flinkpy.network.wire.tls_transport import check_certificates
+
+    check_certificates(network.tls)
+
+
 class EmbeddedCluster:
     """A session in this process. ``configuration`` is that of the first job, which needs at least
     ``slots`` slots. With ``free_ports`` it listens at others than those that it names."""
@@ -190,14 +198,15 @@ class EmbeddedCluster:
         if free_ports:
             config = config.with_free_ports()
         check_session_folders(config)
+        network = NetworkConfig.of(configuration)
+        if network.tls is not None:
+            _check_certificates(network)
         set_up_embedded_logs(config.logs)
         # an error of the engine: no job goes on here, and none begins
         self.failed: ProcessEndedError | None = None
         self.service = LocalRpcService(config=config.rpc, on_fatal=self._fail)
         leadership = StandaloneLeadership(self.service.ids)
-        self.driver = LocalWorkerDriver(
-            self.service, leadership, config, NetworkConfig.of(configuration)
-        )
+        self.driver = LocalWorkerDriver(self.service, leadership, config, network)
         self.job_manager = JobManager(
             self.service, self.driver, config, resource_manager_leadership=leadership
         )

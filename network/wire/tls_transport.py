@@ -11,6 +11,7 @@ from collections.abc import Callable
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.tls.tls_files import TlsFiles
 from flinkpy.core.reactor import Reactor
+from flinkpy.network.wire.data_port import Sockets
 from flinkpy.network.wire.tls_stream import EXPIRED, TlsStream
 from flinkpy.network.wire.transport import ByteStream, Listener, Transport
 
@@ -44,6 +45,12 @@ class TlsTransport:
     def connect_error(self, stream: ByteStream) -> OSError | None:
         assert isinstance(stream, TlsStream)
         return self._transport.connect_error(stream.carrier)
+
+
+def check_certificates(files: TlsFiles | None) -> None:
+    """Raises ConfigurationError for files that no data connection could use."""
+    if files is not None:
+        TlsTransport(Sockets(), files)
 
 
 def context_of(protocol: int, files: TlsFiles) -> ssl.SSLContext:

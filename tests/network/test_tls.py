@@ -162,6 +162,25 @@ def test_what_a_stream_has_received_is_read_without_more_to_come(
         pass_secrets(made)
 
 
+def job_of_two_task_executors(certificates: TlsFiles) -> int:
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {
+            "execution.target": "embedded",
+            "taskmanager.numberOfTaskSlots": 1,
+            f"{PREFIX}.enabled": True,
+            f"{PREFIX}.keystore": certificates.keystore,
+            f"{PREFIX}.key": certificates.key,
+            f"{PREFIX}.truststore": certificates.truststore,
+        }
+    )
+    env.set_parallelism(2)
+    numbers = env.from_sequence(0, 9_999).key_by(lambda number: number % 7)
+    try:
+        return sum(numbers.map(lambda number: number).execute_and_collect())
+    finally:
+        stop_embedded()
+
+
 def test_a_job_of_two_task_executors_passes_its_records_over_tls(
     tls: NetworkConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,22 +193,7 @@ def test_a_job_of_two_task_executors_passes_its_records_over_tls(
 
     monkeypatch.setattr(TlsStream, "recv_into", counted)
     assert tls.tls is not None
-    env = StreamExecutionEnvironment.get_execution_environment(
-        {
-            "execution.target": "embedded",
-            "taskmanager.numberOfTaskSlots": 1,
-            f"{PREFIX}.enabled": True,
-            f"{PREFIX}.keystore": tls.tls.keystore,
-            f"{PREFIX}.key": tls.tls.key,
-            f"{PREFIX}.truststore": tls.tls.truststore,
-        }
-    )
-    env.set_parallelism(2)
-    numbers = env.from_sequence(0, 9_999).key_by(lambda number: number % 7)
-    try:
-        assert sum(numbers.map(lambda number: number).execute_and_collect()) == sum(range(10_000))
-    finally:
-        stop_embedded()
+    assert job_of_two_task_executors(tls.tls) == sum(range(10_000))
     assert received[0] > 10_000
 
 
@@ -270,6 +274,8 @@ def test_certificates_that_others_would_refuse_are_refused_at_the_start(
     ):
         with pytest.raises(ConfigurationError, match=says):
             ShuffleService(NetworkConfig(tls=wrong), b"secret", "a")
+    with pytest.raises(ConfigurationError, match=r"no.pem cannot be read"):
+        job_of_two_task_executors(files(worker, folder / "no.pem"))
     for missing, holds in (("keystore", "certificate"), ("truststore", "authorities")):
         options: dict[str, Any] = {
             f"{PREFIX}.enabled": True,
