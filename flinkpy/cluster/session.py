@@ -34,7 +34,7 @@ _OF_SESSION = (
     "cluster.registration.",
     "high-availability",
     "rest.",
-    "security.ssl.rest.",
+    "security.ssl.",
     "jobmanager.archive.",
     "events.",
     "jobmanager.memory.",

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.cluster.embedded import stop_embedded
+from flinkpy.cluster.session import session_options
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import NetworkConfig
@@ -360,3 +361,8 @@ def test_bytes_pass_whole_however_little_the_carrier_takes(seed: int, tls: Netwo
     carriers[1].is_narrow = False
     assert streams[1].recv(1) == b""
     streams[1].close()
+
+
+def test_a_session_on_ray_is_started_with_the_options_of_its_connections() -> None:
+    options = {f"{PREFIX}.enabled": True, f"{PREFIX}.truststore": "authority.pem"}
+    assert session_options({**options, "parallelism.default": 2}) == options
