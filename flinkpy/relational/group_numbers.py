@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.operators.columnar.key_index import FirstRecords, KeyIndex, encoded
+from flinkpy.operators.columnar.key_index import PLACES, FirstRecords, KeyIndex, encoded
 from flinkpy.relational.key_columns import key_batch, key_names
 
 _FEW = 8  # rows a key: so many at least make it worth to find a batch's distinct keys first
@@ -26,14 +26,19 @@ class GroupNumbers:
     ['x', None]
     """
 
-    def __init__(self, keys: Sequence[int]) -> None:
+    def __init__(self, keys: Sequence[int], places: int = PLACES) -> None:
+        """Integers below ``places`` may be places of an array."""
         self._keys = tuple(keys)
-        self._index = KeyIndex(key_names(len(self._keys)))
+        self._index = KeyIndex(key_names(len(self._keys)), places)
         self._firsts = FirstRecords()
         self._are_few = True  # whether the last batch had few distinct keys
 
     def __len__(self) -> int:
         return len(self._index) if self._keys else 1
+
+    def growth(self, keys: int) -> int:
+        """How many bytes it takes for a moment to make room for so many more groups, at most."""
+        return self._index.growth(keys)
 
     def of(self, data: pa.RecordBatch) -> Any:
         """The number of each row's group."""
@@ -65,3 +70,7 @@ class GroupNumbers:
     def key_columns(self) -> list[pa.Array]:
         """The keys of all groups, by their numbers. There must be one."""
         return list(self._firsts.all().columns) if self._keys else []
+
+    def forget_index(self) -> None:
+        """No rows come any more: what finds their groups is dropped."""
+        self._index = KeyIndex(())

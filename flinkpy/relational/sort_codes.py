@@ -19,6 +19,8 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.relational.relational_operator import plain
 from flinkpy.sql.rex.rex_nodes import SortKey
 
+_SAMPLED = 8  # one of so many rows tells whether values repeat
+_FEWEST_SAMPLED = 256
 _ALL_BUT_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
@@ -85,10 +87,19 @@ def ascending_codes(column: pa.Array) -> list[Any]:
         return [code for part in column.flatten() for code in ascending_codes(plain(part))]
     if pa.types.is_nested(kind):
         raise ProgramError(f"rows cannot be sorted by values of the type {kind}")
+    return [_text_codes(column)]
+
+
+def _text_codes(column: pa.Array) -> Any:
+    """A dictionary makes few values of many rows cheap to sort. If most values are there once, it
+    would take more memory than the column and more time than to sort the texts."""
+    part = column.slice(0, len(column) // _SAMPLED)
+    if len(part.unique()) > 0.9 * len(part) >= _FEWEST_SAMPLED:
+        return pc.rank(column, tiebreaker="dense").to_numpy()
     encoded = column.dictionary_encode(null_encoding="encode")
     ranks = np.empty(len(encoded.dictionary), np.int32)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks), dtype=np.int32)
-    return [ranks[encoded.indices.to_numpy()]]
+    return ranks[encoded.indices.to_numpy()]
 
 
 def _float_codes(values: npt.NDArray[Any]) -> Any:

@@ -3,16 +3,15 @@ lets sources rest, and fails a task before the system kills all of them."""
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import MemoryLimitExceededError
 from flinkpy.core.ids import ExecutionAttemptId, ResourceId
+from flinkpy.core.memory import give_back_freed
 from flinkpy.core.options.memory_sizes import MANAGED, NETWORK_MAX, PROCESS, TASK_OFF_HEAP
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import COLUMNS_MEMORY, STATE_BACKEND, StateBackendKind
@@ -169,10 +168,7 @@ class MemoryRelief:
         _be_short(True)
         for task in self._owners.tasks():
             task.home.run(task.free_memory)
-        arrow = sys.modules.get("pyarrow")
-        if arrow is not None:
-            arrow.default_memory_pool().release_unused()
-        _trim()
+        give_back_freed()
 
     def _wake(self, used: int) -> None:
         self._owners.memory.sources_rest.is_on = False
@@ -269,12 +265,6 @@ def _be_short(is_short: bool) -> None:
     shared = None if module is None else module.memory_of_databases()
     if shared is not None:
         shared.be_short(is_short)
-
-
-def _trim() -> None:
-    """Gives freed memory of the C library back to the system, where that has a call for it."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _held_by(task: Task) -> int:

@@ -6,6 +6,7 @@ import datetime
 import decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,8 +14,12 @@ from hypothesis import strategies as st
 
 from flinkpy.common.logical_types.logical_type import BigIntType, LogicalType
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.spilling.operator_memory import OperatorMemory
 from flinkpy.relational.aggregates.calls_of_groups import partial_schema
+from flinkpy.relational.hash_groups.group_table import GroupPlan
 from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
+from flinkpy.relational.hash_groups.spilling_groups import BoundedGroups
+from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
 from tests.relational.operator_runs import (
@@ -220,3 +225,23 @@ def test_a_sender_with_many_groups_gives_them_away() -> None:
     local = HashAggregateOperator((0,), calls, Phase.LOCAL, table.schema, parts)
     found = run(local, table, size=1 << 19)
     assert found.num_rows == 3 << 20
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.float64()])
+def test_groups_in_memory_never_grow_beyond_the_limit(kind: pa.DataType) -> None:
+    schema = pa.schema([("k", kind), ("v", pa.int64())])
+    wanted = pa.schema([("k", kind), ("s", pa.int64()), ("n", pa.int64())])
+    calls = (AggregateCall("SUM", (1,), ANY), AggregateCall("COUNT", (), ANY))
+    limit = 1 << 20
+    memory = OperatorMemory(limit)
+    groups = BoundedGroups(GroupPlan((0,), calls, Phase.WHOLE, schema, wanted), memory)
+    most = 0
+    for first in range(0, 20_000, 500):
+        keys = np.arange(first, first + 500) * 1_000_003
+        groups.take(pa.record_batch([pa.array(keys).cast(kind), keys], schema=schema))
+        held = held_bytes(groups)
+        assert held <= limit
+        most = max(most, held)
+    assert most > 200_000
+    assert sum(len(each) for each in groups.results()) == 20_000
+    memory.close()

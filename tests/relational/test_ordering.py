@@ -6,14 +6,17 @@ import datetime
 import functools
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.relational import sort_codes
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
 from flinkpy.relational.ordering.sorted_runs import RUNS_AT_ONCE
+from flinkpy.relational.sort_codes import codes_of, sorted_positions
 from flinkpy.sql.rex.rex_nodes import SortKey
 from tests.relational.operator_runs import BATCH_SIZES, MEMORY, as_rows, run
 
@@ -171,3 +174,18 @@ def test_rows_behind_the_last_rank_are_dropped_on_the_way() -> None:
     spec = RankSpec("ROW_NUMBER", (0,), (SortKey(1),), 1, 2)
     found = run(RankOperator(spec, table.schema, table.schema), table, size=1 << 15)
     assert as_rows(found) == [(1, 2), (1, 4), (2, 1), (2, 3)]
+
+
+def test_texts_that_are_there_once_sort_as_those_that_repeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = ["b", None, "", "ab", "\u00e4", "a" * 40, None, "a" * 40 + "b"]
+    columns = [pa.array(words), pa.array([word and word.encode() for word in words])]
+    for key in (SortKey(0), SortKey(1, descending=True, nulls_first=True)):
+        by_dictionary = sorted_positions(codes_of(columns, [key]), len(words))
+        with monkeypatch.context() as changed:
+            changed.setattr(sort_codes, "_SAMPLED", 4)
+            changed.setattr(sort_codes, "_FEWEST_SAMPLED", 1)
+            by_rank = codes_of(columns, [key])
+        assert by_rank[-1].dtype == np.uint64
+        assert sorted_positions(by_rank, len(words)).tolist() == by_dictionary.tolist()

@@ -92,6 +92,13 @@ class HashTable:
             self._rebuild(self._known + len(numbers))
         self._fill(hashes, numbers)
 
+    def growth(self, keys: int) -> int:
+        """How many bytes it takes for a moment to make room for so many more keys; 0 if there is
+        room."""
+        if 2 * (self._taken + keys) <= len(self._table):
+            return 0
+        return 16 * _slots(self._known + keys) + 24 * self._known  # the new table; what moves
+
     def _fill(self, hashes: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> None:
         waiting, slots = np.arange(len(numbers)), self._first_slots(hashes)
         while len(waiting):
@@ -116,10 +123,15 @@ class HashTable:
         """With room for so many keys, without the slots of those that are gone."""
         there = np.flatnonzero(self._numbers >= 0)
         hashes, numbers = self._hashes[there], self._numbers[there]
-        self._allocate(max(_FEWEST, 1 << (2 * keys + keys // 2).bit_length()))
+        self._allocate(_slots(keys))
         for at in range(0, len(numbers), _PIECE):  # arrays that fit into the processor's cache
             self._fill(hashes[at : at + _PIECE], numbers[at : at + _PIECE])
 
     def _first_slots(self, hashes: npt.NDArray[np.int64]) -> Any:
         words = hashes.view(np.uint64)
         return (((words ^ (words >> _HALF)) * _SPREAD) >> self._shift).view(np.int64)
+
+
+def _slots(keys: int) -> int:
+    """How many slots a table for so many keys gets."""
+    return max(_FEWEST, 1 << (2 * keys + keys // 2).bit_length())

@@ -23,7 +23,7 @@ from flinkpy.state.heap.frozen_numbers import Freezing, FrozenArray
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_TABLE_LIMIT = 1 << 22
+PLACES = 1 << 22  # of small integers in an array
 _LARGE = 1 << 16  # of arrays by number
 _LIMIT = 1 << 62
 _NAN = object()  # stands for all NaNs, which are one key although they do not equal each other
@@ -63,10 +63,11 @@ class KeyIndex:
     whole numbers, and several of them that fit into one, are their own hashes; of all other keys
     the words are kept and compared."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str], places: int = PLACES) -> None:
+        """Integers below ``places`` are small."""
         self._columns = tuple(columns)
         # the number of key k at index k
-        self._small: SmallKeys | None = SmallKeys() if len(self._columns) == 1 else None
+        self._small: SmallKeys | None = SmallKeys(places) if len(self._columns) == 1 else None
         self._packed: PackedKeys | None = None  # of several columns
         self._whole, self._other, self._words = HashTable(), HashTable(), KeptWords()
         self._is_whole = Grown(np.bool_, False)  # whether the number is that of a whole number
@@ -77,6 +78,11 @@ class KeyIndex:
 
     def __len__(self) -> int:
         return sum(map(len, (self._small or (), self._whole, self._other)))
+
+    def growth(self, keys: int) -> int:
+        """How many bytes it takes for a moment to make room for so many more keys, at most."""
+        small = 0 if self._small is None else len(self._small)
+        return self._whole.growth(small + keys) + self._other.growth(keys)
 
     def of(self, data: pa.RecordBatch) -> KeyedBatch:
         """The keys of a record batch, with new ones numbered."""
@@ -228,7 +234,8 @@ class KeyIndex:
 class SmallKeys:
     """The numbers of small integers: that of key k is at index k of an array."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: int) -> None:
+        self._places = places
         self._numbers = Grown(np.int64, -1)
         self._key_of: Grown | None = None  # by number, once a key was forgotten
         self._known = 0
@@ -238,7 +245,7 @@ class SmallKeys:
 
     def can_hold(self, keys: npt.NDArray[np.int64]) -> bool:
         """Whether these are places of an array."""
-        if len(keys) and (keys.min() < 0 or keys.max() >= _TABLE_LIMIT):
+        if len(keys) and (keys.min() < 0 or keys.max() >= self._places):
             return False
         self._numbers.reach(int(keys.max()) + 1 if len(keys) else 0)
         return True

@@ -115,8 +115,13 @@ class KeyPartitions:
     def _split(self) -> None:
         """Splits the rows that wait, a block at a time; what is too much goes to the file."""
         while self._waiting:
-            data = self._next_block()
-            numbers = partition_numbers(data, self._keys, self.level)
+            parts = self._next_block()
+            # hashed one by one: what that takes beside a batch is several times its key
+            numbers = np.concatenate(
+                [partition_numbers(part, self._keys, self.level) for part in parts]
+            )
+            data = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+            del parts
             for number, part in parts_by_number(data, numbers):
                 found = self.spilled.get(number)
                 if found is not None:
@@ -126,15 +131,16 @@ class KeyPartitions:
                     self._sizes[number] += self._size(part)
             while self._keeps is not None and self._held > self._keeps and any(self._sizes):
                 self._spill(max(range(PARTITIONS), key=self._sizes.__getitem__))
+            self._memory.freed(data.nbytes)
 
-    def _next_block(self) -> pa.RecordBatch:
+    def _next_block(self) -> list[pa.RecordBatch]:
         parts: list[pa.RecordBatch] = []
         size = 0
         while self._waiting and size < self._memory.block:
             parts.append(self._waiting.popleft())
             size += self._size(parts[-1])
         self._waiting_bytes -= size
-        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        return parts
 
     def _spill(self, number: int) -> None:
         if self._file is None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flinkpy.core.memory import give_back_freed
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.operators.context import ManagedMemory, OperatorContext
 from flinkpy.operators.spilling.batch_file import BatchFile
 
-_PARTS = 8  # of the memory: one is for the rows that are split or written next
+_PARTS = 8  # of the memory: one is for rows that wait to be worked on together
+_BLOCK = 4 << 20  # more bytes at once are not split faster
 _LEAST = 1 << 20
+_MUCH = 4 << 20  # bytes that were freed are worth to give back
 _ANY = 1 << 50  # no machine has it: the share of a slot without a limit is larger
 
 
@@ -23,6 +26,7 @@ class OperatorMemory:
         self._folders = tuple(folders)
         self._files: list[BatchFile] = []
         self._closed_bytes = 0
+        self._freed = 0
         self._managed: ManagedMemory | None = None
 
     @staticmethod
@@ -51,7 +55,12 @@ class OperatorMemory:
 
     @property
     def block(self) -> int:
-        """How many bytes of rows are split, sorted or written at once."""
+        """How many bytes of rows are split or written at once."""
+        return _LEAST if self.limit is None else min(self.waiting, _BLOCK)
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes of rows may wait to be worked on together."""
         return _LEAST if self.limit is None else max(1, self.limit // _PARTS)
 
     @property
@@ -62,6 +71,14 @@ class OperatorMemory:
     def fits(self, held: int) -> bool:
         """Whether the operator may hold so many bytes."""
         return self.limit is None or held <= self.limit
+
+    def freed(self, nbytes: int) -> None:
+        """The operator has dropped so many bytes. What allocators keep of them would be held beside
+        what is allocated next, so the system gets it back from time to time."""
+        self._freed += nbytes
+        if self.limit is not None and self._freed >= _MUCH:
+            self._freed = 0
+            give_back_freed()
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.elements import ColumnBatch
+from flinkpy.operators.columnar.key_index import PLACES
 from flinkpy.relational.aggregates.calls_of_groups import (
     CallOfGroups,
     own_type,
@@ -82,13 +83,18 @@ class GroupTable:
 
     def __init__(self, plan: GroupPlan, waiting_limit: int | None = None) -> None:
         self.plan = plan
-        self.groups = GroupNumbers(plan.taken_keys)
+        places = PLACES if waiting_limit is None else min(PLACES, waiting_limit // 8)
+        self.groups = GroupNumbers(plan.taken_keys, places)
         self._calls = plan.accumulating()
         self._limit = waiting_limit
         self._waiting: list[tuple[pa.RecordBatch, Any]] = []
         self._rows = self._bytes = self._unmeasured = 0
         self.nbytes = 0
         """What the groups take, or took some rows ago."""
+
+    def nbytes_with(self, rows: int) -> int:
+        """What the groups may take for a moment if each of so many more rows is a group."""
+        return self.nbytes * 5 // 4 + self.groups.growth(rows)
 
     def take(self, data: pa.RecordBatch) -> None:
         """Takes rows of any groups."""
@@ -137,11 +143,13 @@ class GroupTable:
             at += width
 
     def results(self) -> Iterator[ColumnBatch]:
-        """One row for each group: of LOCAL, its keys and then the partial columns of each call."""
+        """One row for each group: of LOCAL, its keys and then the partial columns of each call. No
+        rows can be taken any more."""
         self._accumulate()
         size = len(self.groups)
         if not size:
             return
+        self.groups.forget_index()
         columns = self.groups.key_columns()
         for each in self._calls:
             if self.plan.phase is Phase.LOCAL:

@@ -56,7 +56,7 @@ class HashAggregateOperator(BlockingOperator):
         if not memory.is_limited or not self.keys:
             return GroupTable(self._plan)
         if self.phase is Phase.LOCAL:
-            return GroupTable(self._plan, memory.block)
+            return GroupTable(self._plan, memory.waiting)
         return (PostponedGroups if self._plan.grows else BoundedGroups)(self._plan, memory)
 
     def take(self, data: pa.RecordBatch) -> None:

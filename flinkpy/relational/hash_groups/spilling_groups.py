@@ -22,7 +22,7 @@ from flinkpy.operators.spilling.portions import portions
 from flinkpy.relational.hash_groups.group_table import GroupPlan, GroupTable
 from flinkpy.relational.relational_operator import with_schema
 
-_GROWTH = 2  # an array that grows is there twice for a moment
+_WAITING = 3  # times: rows that wait for the groups, one batch of them, rows to be split
 _TWICE = RowWeight(copies=2)  # the rows, and what is made of them
 
 
@@ -36,7 +36,7 @@ class BoundedGroups:
         self._memory = memory
         self._level = level
         self._is_bounded = is_bounded and memory.is_limited
-        self._table = GroupTable(plan, memory.block if self._is_bounded else None)
+        self._table = GroupTable(plan, memory.waiting if self._is_bounded else None)
         self._others: KeyPartitions | None = None
 
     def take(self, data: pa.RecordBatch) -> None:
@@ -44,9 +44,16 @@ class BoundedGroups:
         if self._others is not None:
             self._take_known(data, self._others)
             return
-        self._table.take(data)
-        if self._is_bounded and not self._memory.fits(_GROWTH * self._table.nbytes):
-            self._others = KeyPartitions(self._plan.taken_keys, self._memory, self._level)
+        if self._has_room(data.num_rows):
+            self._table.take(data)
+            return
+        self._others = KeyPartitions(self._plan.taken_keys, self._memory, self._level)
+        self._take_known(data, self._others)
+
+    def _has_room(self, rows: int) -> bool:
+        if not self._is_bounded or not len(self._table.groups):
+            return True
+        return self._memory.fits(self._table.nbytes_with(rows) + _WAITING * self._memory.waiting)
 
     def _take_known(self, data: pa.RecordBatch, others: KeyPartitions) -> None:
         groups = self._table.groups.find(data)
@@ -64,6 +71,7 @@ class BoundedGroups:
         others = self._others
         if others is None:
             return
+        self._memory.freed(self._table.nbytes)
         del self._table
         others.write()
         for rows in others.spilled.values():
@@ -91,7 +99,7 @@ class PostponedGroups:
     def results(self) -> Iterator[ColumnBatch]:
         """One row for each group."""
         for rows in portions(self._rows):
-            table = GroupTable(self._plan, self._memory.block)
+            table = GroupTable(self._plan, self._memory.waiting)
             for data in rows:
                 table.take(data)
             yield from table.results()

@@ -25,7 +25,7 @@ from flinkpy.sql.rex.rex_nodes import SortKey
 
 RUNS_AT_ONCE = 64
 _BLOCK_ROWS = 8192
-_SORTED = RowWeight(copies=3, each=40)  # the batches, one of all, those in order; codes, positions
+_MERGED = RowWeight(copies=3, each=40)  # the windows, one of all, those in order; codes, positions
 _WAITING_ROWS = 1 << 17  # before those behind the limit are dropped
 
 
@@ -44,6 +44,8 @@ class SortedRuns:
         self._schema = schema
         self._memory = memory
         self._wanted = wanted
+        # the batches and one of all, later that one and its texts; codes, positions
+        self._weight = RowWeight(copies=2, each=24 + 16 * len(keys))
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._size = 0
         self._levels: list[_Level] = []  # of each the runs are older than those of the one before
@@ -54,8 +56,8 @@ class SortedRuns:
         """Takes rows. Raises ResourceUnavailableError if the disk fails."""
         self._wait(data)
         if self._wanted is not None and self._rows > 2 * self._wanted + _WAITING_ROWS:
-            data, order = self._in_order()
-            self._forget()
+            data = self._taken()
+            order = self._order_of(data)
             self._wait(data.take(pa.array(np.sort(order))))  # equal rows stay in their order
         if not self._memory.fits(self._size):
             self._write()
@@ -64,30 +66,32 @@ class SortedRuns:
         self._waiting.append(data)
         self._rows += data.num_rows
         if self._memory.is_limited:
-            self._size += _SORTED.of(data.nbytes, data.num_rows)
+            self._size += self._weight.of(data.nbytes, data.num_rows)
 
-    def _forget(self) -> None:
-        self._waiting, self._rows, self._size = [], 0, 0
+    def _taken(self) -> pa.RecordBatch:
+        """The rows in memory, which are not kept any longer."""
+        waiting, self._waiting, self._rows, self._size = self._waiting, [], 0, 0
+        return one_record_batch(waiting, self._schema)
 
-    def _in_order(self) -> tuple[pa.RecordBatch, Any]:
-        """The rows in memory, and the positions of the wanted ones in their order."""
-        data = one_record_batch(self._waiting, self._schema)
+    def _order_of(self, data: pa.RecordBatch) -> Any:
+        """The positions of the wanted rows in their order."""
         codes = codes_of(data.columns, self._keys)
         wanted = self._wanted
         if wanted is None or not codes or wanted * 8 > data.num_rows:
-            return data, sorted_positions(codes, data.num_rows)[:wanted]
+            return sorted_positions(codes, data.num_rows)[:wanted]
         # Only rows that are not behind the last wanted value of the first key can be wanted
         first = codes[0]
         last = np.partition(first, wanted)[wanted]
         near = np.flatnonzero(first <= last)
         order = sorted_positions([code[near] for code in codes], len(near))
-        return data, near[order[:wanted]]
+        return near[order[:wanted]]
 
     # -- runs --------------------------------------------------------------------------------------
 
     def _write(self) -> None:
-        data, order = self._in_order()
-        self._forget()
+        data = self._taken()
+        order = self._order_of(data)
+        self._memory.freed(data.nbytes)
         rows = self._rows_of_block(data)
         blocks = (
             data.take(pa.array(order[start : start + rows])) for start in range(0, len(order), rows)
@@ -98,7 +102,7 @@ class SortedRuns:
         """How many rows a block of a run has, so that two of each run can be merged at once."""
         assert self._memory.limit is not None
         size = self._memory.limit // (2 * RUNS_AT_ONCE)
-        of_row: int = _SORTED.of(data.nbytes, data.num_rows) // max(1, data.num_rows)
+        of_row: int = _MERGED.of(data.nbytes, data.num_rows) // max(1, data.num_rows)
         return max(1, min(_BLOCK_ROWS, size // of_row))
 
     def _add_run(self, level: int, blocks: Iterator[pa.RecordBatch]) -> None:
@@ -116,7 +120,10 @@ class SortedRuns:
         merged.drop()
 
     def _merged(self, runs: Sequence[SpilledRows]) -> Iterator[pa.RecordBatch]:
-        return merged_runs(runs, self._keys, self._schema, self._wanted)
+        """The rows of sorted runs in order; equal rows in the order of their runs."""
+        for data in merged_runs(runs, self._keys, self._schema, self._wanted):
+            yield data
+            self._memory.freed(data.nbytes)
 
     # -- all rows have come ------------------------------------------------------------------------
 
@@ -125,8 +132,8 @@ class SortedRuns:
         if not self._levels:
             if not self._waiting:
                 return
-            data, order = self._in_order()
-            self._forget()
+            data = self._taken()
+            order = self._order_of(data)
             for start in range(0, len(order), ROWS_AT_ONCE):
                 yield data.take(pa.array(order[start : start + ROWS_AT_ONCE]))
             return
