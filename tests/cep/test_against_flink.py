@@ -18,6 +18,8 @@ from tests.cep.test_cases import CASES
 LIB = os.environ.get("FLINK_LIB", "")
 DRIVER = Path(__file__).parent / "flink" / "CepDriver.java"
 Case = tuple[str, str, str]  # skip, pattern, events
+# Refused, where Flink runs in circles for ever, or fails, once such an event comes
+REFUSED = ("in a loop may be empty", "greedy() with until(...) is not possible here")
 
 pytestmark = pytest.mark.skipif(
     not (LIB and shutil.which("java") and shutil.which("javac")),
@@ -73,19 +75,24 @@ def test_random_patterns_find_what_flink_finds(classes: str) -> None:
     """At least 99 %; the others have a skip strategy, and matches that begin with the same
     event."""
     texts = RandomPatterns(int(os.environ.get("SEED", "1")))
-    cases = [texts.case() for _ in range(int(os.environ.get("CASES", "1000")))]
+    drawn = [texts.case() for _ in range(int(os.environ.get("CASES", "1000")))]
+    found_by_us = {case: ours(case) for case in drawn}
+    cases = {
+        case: found
+        for case, found in found_by_us.items()
+        if not any(reason in found for reason in REFUSED)
+    }
     compared = same = 0
-    for case, flink in zip(cases, flink_finds(classes, cases), strict=True):
-        found = ours(case)
+    for (case, found), flink in zip(cases.items(), flink_finds(classes, list(cases)), strict=True):
         if flink.startswith("!"):
-            # Flink's compiler fails at some patterns that mean something
-            assert found.startswith("!") or "NullPointer" in flink, (case, flink, found)
+            # Flink's compiler fails at some patterns that mean something; others take it too long
+            is_flinks_own = "NullPointer" in flink or flink == "! for ever"
+            assert found.startswith("!") or is_flinks_own, (case, flink, found)
             continue
-        if "in a loop may be empty" in found:
-            continue  # Flink would run in circles for ever, if such an event came
         compared += 1
         if sorted(flink.split()) == sorted(found.split()):
             same += 1
         else:
             assert case[0] != "none", (case, flink, found)
+    print(f"{same} of {compared} patterns find the same")
     assert same >= 0.99 * compared > 0

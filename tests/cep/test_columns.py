@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from flinkpy.cep import MatchContext, Pattern, PatternProcessFunction, TimedOutPartialMatchHandler
@@ -66,12 +67,16 @@ def interpreted(automaton: Any, data: pa.RecordBatch, gives: bool) -> list[Found
     return [*matcher.take(keys, times, rows), *matcher.advance(END)]
 
 
+def matcher_of(automaton: Any, gives: bool = True) -> RowMatcher:
+    return RowMatcher(Interpreter(automaton, lambda: 0, gives), Calendar(1))
+
+
 class InColumns:
     """A subtask that finds a pattern in columns."""
 
-    def __init__(self, automaton: Any, gives: bool = True) -> None:
+    def __init__(self, automaton: Any, matcher: RowMatcher) -> None:
         conditions = ExpressionConditions(expressions_of(automaton))
-        self.matcher = RowMatcher(Interpreter(automaton, lambda: 0, gives), Calendar(1))
+        self.matcher = matcher
         places = all(map(is_expression, automaton.conditions())) and self.matcher.is_generated
         self.pending = PendingColumns(Candidates(automaton), conditions, ("key",), places)
         self.objects = 0
@@ -94,8 +99,8 @@ def keys_of(rows: list[Any]) -> list[str]:
 class OverRows:
     """A subtask that finds a pattern in rows, and leaves out those that cannot matter."""
 
-    def __init__(self, automaton: Any, gives: bool) -> None:
-        self.matcher = RowMatcher(Interpreter(automaton, lambda: 0, gives), Calendar(1))
+    def __init__(self, automaton: Any, matcher: RowMatcher) -> None:
+        self.matcher = matcher
         self.pending = PendingEvents(due=row_candidates(automaton))
 
     def add(self, data: pa.RecordBatch) -> None:
@@ -122,15 +127,33 @@ def compare(seed: int) -> None:
     automaton, data = drawn(seed)
     gives = seed % 2 == 0  # also what timed out
     wanted = shown(interpreted(automaton, data, gives))
+    matcher = matcher_of(automaton, gives)  # one for all, as generating its loop takes longest
     for make in (InColumns, OverRows):
-        at_once, one_by_one, many = (make(automaton, gives) for _ in range(3))
-        at_once.add(data)
-        assert shown(at_once.advance(END)) == wanted
-        assert shown(found_one_by_one(one_by_one, data)) == wanted
-        assert shown(found_in_batches(many, data, random.Random(seed))) == wanted
+        for find in (found_at_once, found_by_key, found_one_by_one, found_in_batches):
+            assert shown(find(make(automaton, matcher), data, random.Random(seed))) == wanted, find
+            matcher.forget_all()
+            assert matcher.partial_matches == len(matcher.calendar) == 0
 
 
-def found_one_by_one(subtask: InColumns | OverRows, data: pa.RecordBatch) -> list[Found]:
+Subtask: TypeAlias = InColumns | OverRows
+
+
+def found_at_once(subtask: Subtask, data: pa.RecordBatch, batches: random.Random) -> list[Found]:
+    subtask.add(data)
+    return subtask.advance(END)
+
+
+def found_by_key(subtask: Subtask, data: pa.RecordBatch, batches: random.Random) -> list[Found]:
+    """As subtasks with one key each find it."""
+    found: list[Found] = []
+    for key in "xyz":
+        of_key = data.filter(pc.equal(data.column("key"), key))
+        if of_key.num_rows:
+            found += found_at_once(subtask, of_key, batches)
+    return found
+
+
+def found_one_by_one(subtask: Subtask, data: pa.RecordBatch, batches: random.Random) -> list[Found]:
     found: list[Found] = []
     times = data.column("time").to_pylist()
     for at, time in enumerate(times):
@@ -140,13 +163,10 @@ def found_one_by_one(subtask: InColumns | OverRows, data: pa.RecordBatch) -> lis
     return [*found, *subtask.advance(END)]
 
 
-def found_in_batches(
-    subtask: InColumns | OverRows, data: pa.RecordBatch, batches: random.Random
-) -> list[Found]:
+def found_in_batches(subtask: Subtask, data: pa.RecordBatch, batches: random.Random) -> list[Found]:
     """With a watermark that is behind the events."""
     found: list[Found] = []
     begin = 0
-    assert subtask.matcher.partial_matches == 0
     for at, time in enumerate(data.column("time").to_pylist(), 1):
         if at == data.num_rows or batches.random() < 0.3:
             subtask.add(data.slice(begin, at - begin))
@@ -303,7 +323,8 @@ def test_only_events_that_can_matter_become_objects() -> None:
     rising = (
         Pattern.begin("a").where(col("letter") == "A").followed_by("b").where(col("letter") == "B")
     )
-    subtask = InColumns(compiled(rising))
+    automaton = compiled(rising)
+    subtask = InColumns(automaton, matcher_of(automaton))
     letters = ["A", "C", "B", "C", "B", "B", "C", "A"]
     keys = ["x", "x", "x", "y", "y", "x", "x", "y"]
     subtask.add(

@@ -158,7 +158,7 @@ class Interpreter:
             elif min(self.timeouts(run), default=due + 1) > due:
                 kept.append(run)
             elif self._states[run[STATE]].kind is StateKind.PENDING:
-                complete.append(run)
+                complete.append((END, run[CELL], run[FIRST]))
             elif self.gives_timed_out:
                 timed_out.append(match_of(run[CELL]))
         left, found = self.given(kept, complete, due)

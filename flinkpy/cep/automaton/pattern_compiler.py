@@ -360,11 +360,8 @@ class _Compiler:
 
     def _before_greedy(self, state: State) -> State:
         found = self.before_greedy.get(state.name)
-        if found is None:  # Flink's compiler fails here, too, without saying why
-            raise malformed(
-                "greedy() with until(...) is not possible here; put the step that follows in "
-                "front of the group, or leave greedy() out"
-            )
+        if found is None:  # Flink fails here once an event comes that ends the loop
+            raise malformed("greedy() with until(...) is not possible here; leave one of them out")
         return found
 
 
