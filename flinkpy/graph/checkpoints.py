@@ -120,7 +120,8 @@ class ChannelState:
 @dataclass(frozen=True)
 class DataSetState:
     """What was in flight between two vertices that had so many subtasks. ``ship_strategy`` is the
-    partitioner's name."""
+    partitioner's name; ``is_partial`` as in ``JobEdge``, None where an older checkpoint does not
+    say it."""
 
     producers: int
     consumers: int
@@ -128,6 +129,7 @@ class DataSetState:
     input_index: int
     ship_strategy: str
     channels: tuple[ChannelState, ...]
+    is_partial: bool | None = None
 
 
 @dataclass(frozen=True)

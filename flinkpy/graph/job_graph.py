@@ -72,6 +72,9 @@ class JobEdge:
     # with records in flight
     ship_strategy: str
     input_index: int = 0  # the input of the head operator (0 or 1 for two-input operators)
+    # what it carries are results of a phase before the exchange, which only the phase behind it
+    # can read
+    is_partial: bool = False
 
 
 @dataclass

@@ -56,6 +56,7 @@ def build_job_graph(
                 edge.partitioning.pattern,
                 edge.partitioning.kind.value,
                 edge.input_index,
+                stream_graph.nodes[edge.source].sends_partials,
             )
             for edge in stream_graph.nodes[head].in_edges
         )

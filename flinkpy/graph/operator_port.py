@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from flinkpy.common.changelog_mode import ChangelogMode
+from flinkpy.core.options.engine import AggregatePhases
 from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.graph.partitioning import KeySpec
 
@@ -87,3 +88,36 @@ class TwoPhases:
     # there.
     pays_within_process: bool
     in_batch: bool = False  # in BATCH too
+    # whether the local phase gives what only ``merging`` can read, and not records as they came
+    is_partial: bool = True
+
+
+SplitsOperator: TypeAlias = "Callable[[Operator, AggregatePhases], TwoPhases | None]"
+
+
+def never_split(operator: Operator, strategy: AggregatePhases) -> TwoPhases | None:
+    """Every operator has one phase."""
+    return None
+
+
+@dataclass(frozen=True)
+class PhaseRule:
+    """``split`` gives the two phases of an operator under a strategy, None where it has one.
+    ``strategy`` is that of the program; ``kept``, by a transformation's id, those that a checkpoint
+    asks for: what it has in flight before an operator are the records of one phase, or the partial
+    results of two, and only the same can read it."""
+
+    split: SplitsOperator = never_split
+    strategy: AggregatePhases = AggregatePhases.AUTO
+    kept: Mapping[int, AggregatePhases] = field(default_factory=dict)
+
+    def strategy_of(self, transformation_id: int) -> AggregatePhases:
+        """That of one operator."""
+        return self.kept.get(transformation_id, self.strategy)
+
+    def of(self, operator: Operator, strategy: AggregatePhases) -> TwoPhases | None:
+        """The operator's phases, if it has two."""
+        return None if strategy is AggregatePhases.ONE_PHASE else self.split(operator, strategy)
+
+
+ONE_PHASE = PhaseRule()

@@ -17,8 +17,8 @@ from flinkpy.core.keys import MAX_PARALLELISM_LIMIT, default_max_parallelism
 from flinkpy.core.options.engine import AggregatePhases, RuntimeMode
 from flinkpy.graph.changes import makers_of_tables, refuse_added_updates
 from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP, ResultPartitionType
-from flinkpy.graph.operator_port import ChainingStrategy, Operator, TwoPhases
-from flinkpy.graph.partitioning import FORWARD, REBALANCE, KeySpec, Partitioning, PartitioningKind
+from flinkpy.graph.operator_port import ONE_PHASE, ChainingStrategy, Operator, PhaseRule, TwoPhases
+from flinkpy.graph.partitioning import FORWARD, REBALANCE, Partitioning, PartitioningKind
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.graph.transformations import (
     IterationHeadTransformation,
@@ -76,6 +76,7 @@ class StreamNode:
     # Of the operator it feeds, which has the id and settings from the program
     # (``flinkpy.graph.operator_port``)
     is_local_phase: bool = False
+    sends_partials: bool = False  # a local phase whose output only the merging phase can read
     max_parallelism_is_set: bool = False  # by the program, and not derived from the parallelism
     in_edges: list[StreamEdge] = field(default_factory=list)
     out_edges: list[StreamEdge] = field(default_factory=list)
@@ -118,15 +119,13 @@ def build_stream_graph(
     runtime_mode: RuntimeMode = RuntimeMode.STREAMING,
     name: str = "flinkpy job",
     batch_form: Callable[[Operator], Operator] = lambda operator: operator,
-    two_phases: Callable[[Operator], TwoPhases | None] | None = None,
-    phases: AggregatePhases = AggregatePhases.AUTO,
+    phases: PhaseRule = ONE_PHASE,
     last_results: Callable[[Operator], Operator] = lambda operator: operator,
 ) -> StreamGraph:
     """The graph of everything that ``transformations`` depend on; the sinks are enough, and naming
     others too is harmless. In BATCH mode ``batch_form`` returns the operator that runs in place of
-    another. ``two_phases`` says which part of an operator can run before an exchange, and
-    ``phases`` where it does. In STREAMING mode ``last_results`` returns the operator that runs in
-    place of one whose results a table takes.
+    another. ``phases`` says which part of an operator runs before an exchange. In STREAMING mode
+    ``last_results`` returns the operator that runs in place of one whose results a table takes.
 
     Raises ProgramError for programs that cannot run: an empty program, a forward edge between
     different parallelisms, a parallelism above the max parallelism, duplicate uids, contradicting
@@ -139,9 +138,7 @@ def build_stream_graph(
         for transformation in order:
             refuse_added_updates(transformation)
     forms = _Forms(order, mode, batch_form, last_results)
-    builder = _Builder(
-        parallelism, max_parallelism, buffer_timeout_ms, mode, forms, two_phases, phases
-    )
+    builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode, forms, phases)
     for transformation in order:
         builder.add(transformation)
     if not builder.nodes:
@@ -218,8 +215,7 @@ class _Builder:
         buffer_timeout_ms: int,
         mode: RuntimeMode,
         forms: _Forms,
-        two_phases: Callable[[Operator], TwoPhases | None] | None,
-        phases: AggregatePhases,
+        phases: PhaseRule,
     ) -> None:
         self._forms = forms
         self._parallelism, self._max_parallelism = parallelism, max_parallelism
@@ -232,7 +228,6 @@ class _Builder:
             if mode is RuntimeMode.BATCH
             else ResultPartitionType.PIPELINED
         )
-        self._two_phases = None if phases is AggregatePhases.ONE_PHASE else two_phases
         self._phases = phases
         self._is_batch = mode is RuntimeMode.BATCH
         self.nodes: dict[int, StreamNode] = {}
@@ -258,9 +253,7 @@ class _Builder:
         for input_index, reader in enumerate(transformation.inputs):
             for each in self._seen[id(reader)]:
                 self._connect(
-                    each
-                    if phases is None
-                    else self._local_phase(phases.local, phases.key, each, node),
+                    each if phases is None else self._local_phase(phases, each, node),
                     node,
                     input_index,
                 )
@@ -273,14 +266,15 @@ class _Builder:
     ) -> TwoPhases | None:
         """The two phases, if what is aggregated by key is exchanged by key. In AUTO mode not
         between two single tasks, where nothing is saved."""
-        if self._two_phases is None or not isinstance(transformation, OneInputTransformation):
+        if not isinstance(transformation, OneInputTransformation):
             return None
-        if (
-            self._phases is AggregatePhases.AUTO
-            and node.parallelism == max(each.node.parallelism for each in upstream) == 1
-        ):
+        strategy = self._phases.strategy_of(transformation.id)
+        is_of_single_tasks = (
+            node.parallelism == max(each.node.parallelism for each in upstream) == 1
+        )
+        if strategy is AggregatePhases.AUTO and is_of_single_tasks:
             return None
-        found = self._two_phases(transformation.operator)
+        found = self._phases.of(transformation.operator, strategy)
         if found is None or (self._is_batch and not found.in_batch):
             return None
         by_key = all(
@@ -289,9 +283,7 @@ class _Builder:
         )
         return found if by_key or found.key is None else None
 
-    def _local_phase(
-        self, operator: Operator, key: KeySpec | None, upstream: _Upstream, target: StreamNode
-    ) -> _Upstream:
+    def _local_phase(self, phases: TwoPhases, upstream: _Upstream, target: StreamNode) -> _Upstream:
         """The sender's phase of ``target``: a node before it. Its id is negative, because ids from
         the program are positive."""
         source = upstream.node
@@ -299,7 +291,7 @@ class _Builder:
             -len(self.nodes),
             f"Local{target.name}",
             NodeKind.ONE_INPUT,
-            operator,
+            phases.local,
             source.parallelism,
             source.max_parallelism,
             source.slot_sharing_group,
@@ -307,15 +299,15 @@ class _Builder:
             ChainingStrategy.ALWAYS,
             where=target.where,
             is_local_phase=True,
+            sends_partials=phases.is_partial,
         )
         self.nodes[node.id] = node
         # moved behind it, because inputs come first
         self.nodes[target.id] = self.nodes.pop(target.id)
         self._timeouts[node.id], self._types[node.id] = self._timeouts[source.id], None
         self._connect(upstream._replace(partitioning=FORWARD), node, 0)
-        return _Upstream(
-            node, upstream.partitioning if key is None else Partitioning(PartitioningKind.HASH, key)
-        )
+        key, given = phases.key, upstream.partitioning
+        return _Upstream(node, given if key is None else Partitioning(PartitioningKind.HASH, key))
 
     def _node(self, transformation: Transformation, upstream: list[_Upstream]) -> StreamNode:
         if transformation.id in self.nodes:

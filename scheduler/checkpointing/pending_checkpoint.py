@@ -120,6 +120,7 @@ class PendingCheckpoint:
                         edge.input_index,
                         edge.ship_strategy,
                         tuple(channels),
+                        edge.is_partial,
                     )
         return found
 

@@ -175,9 +175,10 @@ def _in_flight(checkpoint: CompletedCheckpoint, edge: JobEdge) -> DataSetState |
 
 
 def _is_same(state: DataSetState, edge: JobEdge) -> bool:
-    """Whether the edge leads where it led: its data set's id follows from its place among the
-    outputs, which may be another's now."""
-    return (state.consumer, state.input_index) == (edge.consumer, edge.input_index)
+    """Whether the edge leads where it led, and carries what it carried: its data set's id follows
+    from its place among the outputs, which may be another's now."""
+    leads_there = (state.consumer, state.input_index) == (edge.consumer, edge.input_index)
+    return leads_there and state.is_partial in (None, edge.is_partial)
 
 
 def _is_rescaled(state: DataSetState, edge: JobEdge, job_graph: JobGraph) -> bool:
@@ -301,12 +302,11 @@ def _check_in_flight(
                 "connects otherwise: "
             )
             if _had_other_phases(state, job_graph):
+                was, now = ("two phases", "one") if state.is_partial else ("one phase", "two")
                 raise BoundToParallelismError(
-                    f"{problem}several subtasks aggregate windows in two phases, a single one in "
-                    "one. Start with the parallelism it was taken with "
-                    f"({state.producers} and {state.consumers}), or from a savepoint, or set "
-                    f"{AGGREGATE_PHASES.key} to what it was: "
-                    f"{'ONE_PHASE' if state.producers == 1 else 'TWO_PHASE'}"
+                    f"{problem}what was aggregated in {was} is in {now} now. Set "
+                    f"{AGGREGATE_PHASES.key} to "
+                    f"{'TWO_PHASE' if state.is_partial else 'ONE_PHASE'}, or start from a savepoint"
                 )
             raise SavepointRestoreError(
                 f"{problem}start the changed program from a savepoint, or allow "
@@ -327,10 +327,12 @@ def _check_in_flight(
 
 
 def _had_other_phases(state: DataSetState, job_graph: JobGraph) -> bool:
-    """Whether the job was run by several subtasks and is run by a single one now, or the other way
-    round: what it aggregates by windows has a phase at the sender, or none."""
-    ran_alone = state.producers == state.consumers == 1
-    return ran_alone != all(vertex.parallelism == 1 for vertex in job_graph.vertices)
+    """Whether its consumer aggregated in two phases, and has one now, or the other way round."""
+    return state.is_partial is not None and any(
+        (edge.consumer, edge.is_partial) == (state.consumer, not state.is_partial)
+        for vertex in job_graph.vertices
+        for edge in vertex.inputs
+    )
 
 
 def _differ(before: str | None, now: str | None) -> bool:

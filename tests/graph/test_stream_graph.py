@@ -11,7 +11,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.engine import AggregatePhases, RuntimeMode
 from flinkpy.graph.hashes import operator_ids
 from flinkpy.graph.job_graph import DistributionPattern, ResultPartitionType
-from flinkpy.graph.operator_port import TwoPhases
+from flinkpy.graph.operator_port import PhaseRule, TwoPhases
 from flinkpy.graph.partitioning import (
     BROADCAST,
     FORWARD,
@@ -304,18 +304,22 @@ class Windows(Maps):
     """Stands for an operator that can be run in two phases."""
 
 
-def two_phases(operator: object) -> TwoPhases | None:
+def two_phases(operator: object, strategy: AggregatePhases) -> TwoPhases | None:
     return (
         TwoPhases(Maps(), operator, KeySpec(first), True) if isinstance(operator, Windows) else None
     )
 
 
-def windows_over_a_union(**options: object) -> StreamGraph:
+def windows_over_a_union(
+    phases: AggregatePhases = AggregatePhases.AUTO,
+    kept: dict[int, AggregatePhases] | None = None,
+    **options: object,
+) -> StreamGraph:
     program = Program()
     both = program.union(program.side(program.source("left"), "late"), program.source("right"))
     program.op("Windows", program.partition(both, HASH), operator=Windows())
     program.op("Sink", program.ends[-1])
-    return program.stream_graph(two_phases=two_phases, **options)
+    return program.stream_graph(phases=PhaseRule(two_phases, phases, kept or {}), **options)
 
 
 def test_what_can_be_done_before_the_exchange_is_in_the_chain_of_each_sender() -> None:
@@ -337,7 +341,7 @@ def test_what_can_be_done_before_the_exchange_is_in_the_chain_of_each_sender() -
     ],
 )
 def test_one_phase_is_enough_between_two_tasks_in_a_batch_job_and_where_the_program_says_so(
-    options: dict[str, object],
+    options: dict[str, Any],
 ) -> None:
     assert edges(windows_over_a_union(**options)) == [
         "left -HASH[late]-> Windows.0",
@@ -348,7 +352,7 @@ def test_one_phase_is_enough_between_two_tasks_in_a_batch_job_and_where_the_prog
 
 @pytest.mark.parametrize("mode", [RuntimeMode.STREAMING, RuntimeMode.BATCH])
 def test_what_one_subtask_does_for_all_may_begin_before_any_exchange(mode: RuntimeMode) -> None:
-    def phases(operator: object) -> TwoPhases | None:
+    def phases(operator: object, strategy: AggregatePhases) -> TwoPhases | None:
         return (
             TwoPhases(Maps(), operator, None, True, in_batch=True)
             if isinstance(operator, Windows)
@@ -357,10 +361,9 @@ def test_what_one_subtask_does_for_all_may_begin_before_any_exchange(mode: Runti
 
     program = Program()
     program.op("Limit", program.source(), operator=Windows()).parallelism = 1
-    assert edges(program.stream_graph(two_phases=phases, parallelism=2, runtime_mode=mode)) == [
-        "in -FORWARD-> LocalLimit.0",
-        "LocalLimit -REBALANCE-> Limit.0",
-    ]
+    assert edges(
+        program.stream_graph(phases=PhaseRule(phases), parallelism=2, runtime_mode=mode)
+    ) == ["in -FORWARD-> LocalLimit.0", "LocalLimit -REBALANCE-> Limit.0"]
 
 
 def test_operator_ids_are_the_same_in_one_phase_and_in_two() -> None:

@@ -738,6 +738,13 @@ MUTANTS = (
         ("tests/scheduler/test_checkpoints.py",),
     ),
     Mutant(
+        "a job reads what its checkpoint has in flight in the phases that it had",
+        "flinkpy/datastream/env/program_phases.py",
+        "found = in_flight() if senders else {}",
+        "found = {}",
+        ("tests/datastream/test_phases_of_programs.py",),
+    ),
+    Mutant(
         "a sender that has ended gives its credits back",
         "flinkpy/network/flow/credits.py",
         "        self._return_segments(unused, unused + window.held)",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +25,14 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.program.launch_context import ProgramAborted, note_used, plan_listener
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
-from flinkpy.graph.operator_port import Operator
+from flinkpy.graph.operator_port import Operator, PhaseRule
 from flinkpy.graph.transformations import IterationHeadTransformation, Transformation
 from flinkpy.state.checkpoints.locations import absolute
 
 if TYPE_CHECKING:
     from flinkpy.cluster.client import ClusterJob
+    from flinkpy.datastream.env.program_phases import InFlight
     from flinkpy.graph.job_graph import JobGraph
-    from flinkpy.graph.operator_port import TwoPhases
     from flinkpy.graph.stream_graph import StreamGraph
 
 DEFAULT_JOB_NAME = "flinkpy job"
@@ -86,9 +87,11 @@ def submit(program: RecordedProgram, job_name: str | None, *, waits: bool = Fals
     return job
 
 
-def job_graph(program: RecordedProgram, job_name: str | None) -> JobGraph:
+def job_graph(
+    program: RecordedProgram, job_name: str | None, in_flight: Callable[[], InFlight] | None = None
+) -> JobGraph:
     """What ``submit`` would submit; the program is empty afterwards."""
-    return _job_graph(program, stream_graph(program, job_name))
+    return _job_graph(program, stream_graph(program, job_name, in_flight))
 
 
 def _job_graph(program: RecordedProgram, graph: StreamGraph) -> JobGraph:
@@ -104,8 +107,12 @@ def _job_graph(program: RecordedProgram, graph: StreamGraph) -> JobGraph:
     return job_graph
 
 
-def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
-    """The graph of what was recorded since the last submission."""
+def stream_graph(
+    program: RecordedProgram, job_name: str | None, in_flight: Callable[[], InFlight] | None = None
+) -> StreamGraph:
+    """The graph of what was recorded since the last submission. ``in_flight`` gives what the
+    checkpoint that it starts from has in flight; otherwise the checkpoint is looked at."""
+    from flinkpy.datastream.env.program_phases import found_in_flight, kept_phases, split_operator
     from flinkpy.datastream.env.pushed_filters import push_filters
     from flinkpy.graph.stream_graph import build_stream_graph
 
@@ -116,8 +123,9 @@ def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
             "something that reads it"
         )
     values = program.values
-    with located():
-        graph = build_stream_graph(
+
+    def build(phases: PhaseRule) -> StreamGraph:
+        return build_stream_graph(
             list(program.transformations),
             parallelism=ExecutionConfig(values).get_parallelism(),
             max_parallelism=read(values, options.MAX_PARALLELISM),
@@ -125,11 +133,15 @@ def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
             buffer_timeout_ms=to_milliseconds(read(values, options.BUFFER_TIMEOUT)),
             runtime_mode=read(values, options.RUNTIME_MODE),
             batch_form=_batch_form,
-            two_phases=partial(_two_phases, values),
-            phases=read(values, options.AGGREGATE_PHASES),
+            phases=phases,
             last_results=_last_results,
             name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME,
         )
+
+    rule = PhaseRule(partial(split_operator, values), read(values, options.AGGREGATE_PHASES))
+    with located():
+        kept = kept_phases(rule, build, in_flight or partial(found_in_flight, values))
+        graph = build(replace(rule, kept=kept))
     push_filters(graph)
     return graph
 
@@ -238,24 +250,3 @@ def _last_results(operator: Operator) -> Operator:
 
     assert isinstance(operator, OneInputOperator)
     return LastResultsOperator(operator)
-
-
-def _two_phases(values: dict[str, Any], operator: Operator) -> TwoPhases | None:
-    from flinkpy.cluster.launch import choose_target
-    from flinkpy.operators.base import StreamOperator
-
-    assert isinstance(operator, StreamOperator)
-    if operator.has_window_phases:
-        from flinkpy.windowing.slices.phases import in_two_phases
-
-        found = in_two_phases(operator)
-    else:
-        with located():
-            found = operator.in_two_phases()
-    if (
-        found is None
-        or found.pays_within_process
-        or read(values, options.AGGREGATE_PHASES) is options.AggregatePhases.TWO_PHASE
-    ):
-        return found
-    return None if choose_target(values) is options.Target.EMBEDDED else found

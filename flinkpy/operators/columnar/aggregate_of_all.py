@@ -58,6 +58,7 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
             None,
             pays_within_process=True,
             in_batch=True,
+            is_partial=False,
         )
 
     def chosen(self) -> Chosen:

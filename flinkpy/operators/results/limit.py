@@ -52,7 +52,12 @@ class LimitOperator(LocalLimitOperator):
 
     def in_two_phases(self) -> TwoPhases:
         return TwoPhases(
-            LocalLimitOperator(self.limit), self, None, pays_within_process=True, in_batch=True
+            LocalLimitOperator(self.limit),
+            self,
+            None,
+            pays_within_process=True,
+            in_batch=True,
+            is_partial=False,
         )
 
     def open(self) -> None:

@@ -9,7 +9,8 @@ of and where each piece is.
       "subtasks":{"0":{"keyed":…,"operator":…,"pieces":{"form":"rocksdb","of":{"000008.sst":…}}}},
       "coordinator":…,"finished":[…]}],
      "in_flight":[{"data_set":…,"producers":…,"consumers":…,"consumer":…,"input_index":…,
-      "ship_strategy":…,"channels":[[producer,subpartition,is_input,…]]}],"crc32":"0badcafe"}
+      "ship_strategy":…,"is_partial":false,"channels":[[producer,subpartition,is_input,…]]}],
+     "crc32":"0badcafe"}
 
 The checksum is of all bytes before ``,"crc32"``. It stands at the end in every version, so that a
 manifest which is not intact is told from one that a later flinkpy has written. Small state stands
@@ -160,6 +161,7 @@ def _data_set_fields(data_set_id: IntermediateDataSetId, state: DataSetState) ->
         "consumer": state.consumer,
         "input_index": state.input_index,
         "ship_strategy": state.ship_strategy,
+        **_given(is_partial=state.is_partial),
         "channels": channels,
     }
 
@@ -215,7 +217,12 @@ def _data_set(fields: Mapping[str, Any]) -> DataSetState:
         )
     sizes, consumer = (fields["producers"], fields["consumers"]), JobVertexId(fields["consumer"])
     return DataSetState(
-        *sizes, consumer, fields["input_index"], fields["ship_strategy"], tuple(channels)
+        *sizes,
+        consumer,
+        fields["input_index"],
+        fields["ship_strategy"],
+        tuple(channels),
+        fields.get("is_partial"),
     )
 
 

@@ -100,6 +100,12 @@ class ClusterFiles(SimulatedFileStore):
         """It is to be deleted. With ``_metadata`` all that is beside it is meant, too."""
         self._undeleted.add(location.removesuffix("/_metadata"))
 
+    def as_seen(self) -> FileStore:
+        """The files that are there now, for somebody who is no part of the cluster."""
+        store = SimulatedFileStore()
+        store.files = dict(self.files)
+        return store
+
     def has_checkpoint(self, job_id: JobId) -> bool:
         """Whether some checkpoint of the job is there."""
         return any(file.endswith("/_metadata") for file in self._of(job_id))

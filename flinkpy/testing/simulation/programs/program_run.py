@@ -283,6 +283,7 @@ class ProgramRun:
             self._ids.job_id(),
             {**scenario.configuration, **(options or {})},
             scenario.chaining,
+            self.cluster.files.as_seen(),
         )
         client = SimulatedClient(self.cluster, SimulatedJob(graph, 0.0, cancel_after_s, savepoints))
         self.network.run_until(lambda: client.result is not None, PATIENCE_S)

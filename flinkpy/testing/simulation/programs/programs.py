@@ -62,6 +62,7 @@ _NAMED = {
     program.name: program
     for program in (
         Program("global-commits", outside_programs.global_commits, drains=True),
+        Program("counted-windows", windowed_programs.counted_windows),
         Program("columnar-changes", keyed_programs.columnar_changes, drains=True),
         Program("patterns", keyed_programs.patterns),
         Program("dynamic-patterns", keyed_programs.dynamic_patterns),

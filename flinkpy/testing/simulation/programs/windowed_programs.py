@@ -45,6 +45,18 @@ def slices(env: StreamExecutionEnvironment) -> None:
     )
 
 
+def counted_windows(env: StreamExecutionEnvironment) -> None:
+    """How many records each overlapping window has: counted by who sends them, where there are
+    several."""
+    timed = read(env, "input", keyed_lists(3, 50, 5), timed=True)
+    write(
+        timed.key_by(key_of)
+        .window(SlidingEventTimeWindows.of(Time.milliseconds(120), Time.milliseconds(40)))
+        .count()
+        .uid("counts")
+    )
+
+
 class Contents(ProcessWindowFunction):
     """All records of a window, in order."""
 
