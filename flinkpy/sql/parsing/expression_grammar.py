@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flinkpy.sql.parsing.call_grammar import SPECIAL, at_call, call, named_call
-from flinkpy.sql.parsing.literal_grammar import at_interval_of_value, one_of_unit, optional_literal
+from flinkpy.sql.parsing.literal_grammar import (
+    at_interval_of_value,
+    least_big_integer,
+    one_of_unit,
+    optional_literal,
+)
 from flinkpy.sql.parsing.reserved_words import RESERVED
 from flinkpy.sql.parsing.sql_tokens import TokenKind
 from flinkpy.sql.parsing.token_cursor import TokenCursor
@@ -110,6 +115,9 @@ def _prefixed(cursor: TokenCursor, least: int) -> SqlExpression:
         cursor.expect("NOT")
         arguments = (_operators(cursor, _NOT),)
         return FunctionCall("NOT", arguments, span=cursor.span_from(start))
+    number = least_big_integer(cursor)
+    if number is not None:
+        return _with_accesses(cursor, number, start)
     sign = cursor.accept_one("-", "+")
     if sign is not None:
         arguments = (_operators(cursor, _SIGN),)

@@ -41,6 +41,7 @@ WHOLE_WEEKS_AND_QUARTERS = {
 }
 _LEADING_DIGITS = 2  # of the first part, if no other number was declared
 _MICROSECOND_DIGITS = 6
+_LEAST_TOO_LARGE = 2**63  # of the digits of a number, without its point
 
 
 def literal(cursor: TokenCursor) -> SqlLiteral:
@@ -48,6 +49,9 @@ def literal(cursor: TokenCursor) -> SqlLiteral:
     found = optional_literal(cursor)
     if found is not None:
         return found
+    least = least_big_integer(cursor)
+    if least is not None:
+        return least
     start = cursor.start
     sign = cursor.accept_one("-", "+")
     if sign is None or cursor.next.kind != TokenKind.NUMBER:
@@ -90,6 +94,19 @@ def at_interval_of_value(cursor: TokenCursor) -> bool:
     return amount.key == "(" or (amount.kind in names and unit.kind != TokenKind.END)
 
 
+def least_big_integer(cursor: TokenCursor) -> SqlLiteral | None:
+    """``-9223372036854775808``, if it comes next: a BIGINT that has none without its sign."""
+    number = cursor.ahead(1)
+    is_number = number.kind == TokenKind.NUMBER and number.value == str(_LEAST_TOO_LARGE)
+    if not is_number or not cursor.at("-"):
+        return None
+    start = cursor.start
+    cursor.take()
+    cursor.take()
+    type = BigIntType(is_nullable=False)
+    return SqlLiteral(-_LEAST_TOO_LARGE, type, span=cursor.span_from(start))
+
+
 def _number(cursor: TokenCursor) -> SqlLiteral:
     token = cursor.take()
     if "e" in token.value.lower():
@@ -98,28 +115,30 @@ def _number(cursor: TokenCursor) -> SqlLiteral:
             cursor.fail(f"{token.value} is beyond what a DOUBLE holds", token.span)
         return SqlLiteral(value, DoubleType(is_nullable=False), span=token.span)
     whole, _, behind = token.value.partition(".")
+    exact = int(whole + behind)
+    if exact >= _LEAST_TOO_LARGE:
+        _refuse_large(cursor, len(whole + behind), len(behind))
     if not behind:
-        exact = int(whole)
-        return SqlLiteral(exact, _type_of_whole(cursor, exact), span=token.span)
-    _check_digits(cursor, len(whole) + len(behind))
-    type = DecimalType(len(whole) + len(behind), len(behind), is_nullable=False)
-    return SqlLiteral(Decimal(token.value), type, span=token.span)
-
-
-def _type_of_whole(cursor: TokenCursor, value: int) -> LogicalType:
-    if value < 2**31:
-        return IntType(is_nullable=False)
-    if value < 2**63:
-        return BigIntType(is_nullable=False)
-    digits = len(str(value))
-    _check_digits(cursor, digits)
-    return DecimalType(digits, 0, is_nullable=False)
-
-
-def _check_digits(cursor: TokenCursor, digits: int) -> None:
+        type = IntType(is_nullable=False) if exact < 2**31 else BigIntType(is_nullable=False)
+        return SqlLiteral(exact, type, span=token.span)
+    digits = len(whole) + len(behind)
     if digits > MOST_DIGITS:
-        problem = f"a number has at most {MOST_DIGITS} digits, this one has {digits}"
-        cursor.fail(f"{problem}; with an exponent (1e0) it is a DOUBLE", cursor.last.span)
+        problem = f"a DECIMAL has at most {MOST_DIGITS} digits, this one has {digits}"
+        cursor.fail(problem, token.span)
+    return SqlLiteral(
+        Decimal(token.value), DecimalType(digits, len(behind), is_nullable=False), span=token.span
+    )
+
+
+def _refuse_large(cursor: TokenCursor, digits: int, scale: int) -> None:
+    """As Flink does, whose constants have 64 bits."""
+    token = cursor.last
+    problem = f"Numeric literal '{token.value}' out of range: its digits need more than 64 bits"
+    if digits > MOST_DIGITS:
+        advice = f", and a DECIMAL has at most {MOST_DIGITS}; with an exponent (1e0) it is a DOUBLE"
+    else:
+        advice = f"; write CAST('{token.value}' AS DECIMAL({digits}, {scale}))"
+    cursor.fail(problem + advice, token.span)
 
 
 def _text(cursor: TokenCursor) -> SqlLiteral:

@@ -5,9 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
 
-from flinkpy.common.logical_types.logical_type import DayTimeIntervalType, YearMonthIntervalType
+from flinkpy.common.logical_types.logical_type import (
+    DayTimeIntervalType,
+    LogicalType,
+    YearMonthIntervalType,
+)
 from flinkpy.common.logical_types.sql_quotes import quoted_name, quoted_text
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import (
@@ -75,7 +80,17 @@ def _literal(literal: SqlLiteral) -> str:
         return f"TIME '{value.isoformat()}'"
     if isinstance(value, float):
         return f"{value:e}".upper() if "e" not in repr(value) else repr(value).upper()
+    if isinstance(value, Decimal):
+        return _decimal(value, literal.type)
     return str(value)
+
+
+def _decimal(value: Decimal, type: LogicalType) -> str:
+    """A constant has digits of 64 bits at most, the text of a number has more."""
+    written = f"{value:f}"
+    if int(written.replace(".", "")) in range(-(2**63) + 1, 2**63):
+        return written
+    return f"CAST('{written}' AS {type.nullable().text()})"
 
 
 def _interval(amount: int, units: dict[str, int], smallest: str) -> str:

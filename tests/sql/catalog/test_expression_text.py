@@ -8,6 +8,7 @@ import pytest
 
 from flinkpy.common.logical_types.logical_type import (
     DayTimeIntervalType,
+    DecimalType,
     IntType,
     YearMonthIntervalType,
 )
@@ -41,6 +42,11 @@ ONE = SqlLiteral(1, IntType())
         (SqlLiteral(500, DayTimeIntervalType()), "INTERVAL '0.5' SECOND"),
         (SqlLiteral(14, YearMonthIntervalType()), "INTERVAL '14' MONTH"),
         (SqlLiteral(Decimal("1.50"), IntType()), "1.50"),
+        (SqlLiteral(Decimal("-1E+2"), DecimalType(3, 0)), "-100"),
+        (
+            SqlLiteral(Decimal("1E+30"), DecimalType(31, 0)),
+            f"CAST('1{30 * '0'}' AS DECIMAL(31, 0))",
+        ),
         (SqlLiteral(b"\x0a", IntType()), "X'0A'"),
         (SqlLiteral(None, IntType()), "NULL"),
     ],

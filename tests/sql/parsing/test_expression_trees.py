@@ -190,7 +190,8 @@ def test_an_expression_has_its_tree(text: str, tree: SqlExpression) -> None:
     [
         ("2147483647", 2147483647, "INT NOT NULL"),
         ("2147483648", 2147483648, "BIGINT NOT NULL"),
-        ("9223372036854775808", 9223372036854775808, "DECIMAL(19, 0) NOT NULL"),
+        ("9223372036854775807", 9223372036854775807, "BIGINT NOT NULL"),
+        ("-9223372036854775808", -9223372036854775808, "BIGINT NOT NULL"),
         ("1.50", Decimal("1.50"), "DECIMAL(3, 2) NOT NULL"),
         ("0.5", Decimal("0.5"), "DECIMAL(2, 1) NOT NULL"),
         (".5", Decimal("0.5"), "DECIMAL(1, 1) NOT NULL"),
