@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.keys import canonical_key
+from flinkpy.operators.columnar import key_index
 from flinkpy.operators.columnar.hash_table import HashTable
-from flinkpy.operators.columnar.key_index import KeyIndex
+from flinkpy.operators.columnar.key_index import KeyIndex, encoded
 from flinkpy.operators.columnar.key_words import KeptWords, words_of
 from flinkpy.windowing.slices.held_keys import WindowKeys
 
@@ -314,3 +315,18 @@ def test_whole_numbers_that_fit_into_one_are_the_keys_that_they_are_in_other_typ
         batch = pa.RecordBatch.from_arrays(arrays, names=["k0", "k1"])
         batches.append((batch, data.draw(st.integers(0, 10))))
     check(batches, data.draw(st.booleans()))
+
+
+@pytest.mark.parametrize("sparse", [16, 0], ids=["as places of an array", "in a hash table"])
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.none() | st.sampled_from("abc")), min_size=1))
+@settings(max_examples=30)
+def test_codes_of_several_columns_count_keys_as_they_first_come(
+    sparse: int, rows: list[tuple[int, str | None]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_index, "_SPARSE", sparse)
+        found = encoded([pa.array(column) for column in zip(*rows)])
+    distinct = list(dict.fromkeys(rows))
+    assert found.codes.tolist() == list(map(distinct.index, rows))
+    assert (found.count, found.values()) == (len(distinct), distinct)
+    assert found.firsts.tolist() == list(map(rows.index, distinct))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PLACES = 1 << 22  # of small integers in an array
 _LARGE = 1 << 16  # of arrays by number
 _LIMIT = 1 << 62
+_SPARSE, _MOST_PLACES = 16, 1 << 24  # places of an array for each number, and in all
 _NAN = object()  # stands for all NaNs, which are one key although they do not equal each other
 
 
@@ -428,8 +429,7 @@ def _combined(parts: list[Encoded]) -> Encoded:
             small = pa.array(joint).dictionary_encode()
             joint, size = small.indices.to_numpy().astype(np.int64), len(small.dictionary)
         joint, size = joint * part.count + part.codes, size * part.count
-    found = pa.array(joint).dictionary_encode()
-    codes, count = found.indices.to_numpy(), len(found.dictionary)
+    codes, count = _codes_of(joint, size)
 
     def values() -> list[Any]:
         firsts = _first_positions(codes, count)
@@ -437,6 +437,21 @@ def _combined(parts: list[Encoded]) -> Encoded:
         return list(zip(*([listed[code] for code in chosen] for listed, chosen in columns)))
 
     return Encoded(codes, count, values)
+
+
+def _codes_of(numbers: npt.NDArray[np.int64], size: int) -> tuple[Any, int]:
+    """Numbers below ``size`` as codes in the order in which they first come, and how many there
+    are. Where an array with a place for each of them is not too large, it is used: a hash table
+    takes five to ten times as long."""
+    if size > min(_SPARSE * len(numbers), _MOST_PLACES):
+        found = pa.array(numbers).dictionary_encode()
+        return found.indices.to_numpy(), len(found.dictionary)
+    positions = np.arange(len(numbers), dtype=np.int32)
+    code_of = np.empty(size, np.int32)  # only places of these numbers are written and read
+    code_of[numbers[::-1]] = positions[::-1]  # the last assignment wins: that of the first record
+    firsts = numbers[code_of[numbers] == positions]
+    code_of[firsts] = positions[: len(firsts)]
+    return code_of[numbers], len(firsts)
 
 
 def _first_positions(codes: npt.NDArray[Any], count: int) -> Any:
