@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.operators.columnar.key_index import PLACES, FirstRecords, KeyIndex, encoded
+from flinkpy.operators.columnar.key_index import PLACES, KeyIndex, encoded
+from flinkpy.operators.columnar.records_of_keys import FirstRecords
 from flinkpy.relational.key_columns import key_batch, key_names
 
 _FEW = 8  # rows a key: so many at least make it worth to find a batch's distinct keys first

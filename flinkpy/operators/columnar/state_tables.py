@@ -27,7 +27,8 @@ from flinkpy.operators.columnar.column_operators import (
     explained,
     one_batch,
 )
-from flinkpy.operators.columnar.key_index import FirstRecords, Grown, KeyIndex, check_keys
+from flinkpy.operators.columnar.key_index import Grown, KeyIndex, check_keys
+from flinkpy.operators.columnar.records_of_keys import FirstRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
 if TYPE_CHECKING:
