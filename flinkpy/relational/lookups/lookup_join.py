@@ -4,22 +4,17 @@ state is kept: what is in a cache is looked up again after a restart."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES
-from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
-from flinkpy.operators.async_io.async_functions import AsyncFunctionDescriptor
-from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
-from flinkpy.operators.async_io.output_queues import Entry, Queued
-from flinkpy.operators.base import Guarding
+from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.columnar.table_join import JoinedTable, LoadedIndex
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.user_errors import user_code_error
 from flinkpy.relational.functions.async_limits import AsyncLimits
+from flinkpy.relational.functions.awaited_batches import AwaitedBatchesOperator
 from flinkpy.relational.lookups.asked_rows import AskedRows
 from flinkpy.relational.lookups.lookup_port import AskedTable, Found, Lookups
 from flinkpy.relational.lookups.rows_beside import LookupSpec, RowsBeside
@@ -89,12 +84,9 @@ class LookupJoinOperator(RelationalOperator):
         raise NotImplementedError("process_batch emits the results in pieces")
 
 
-class AsyncLookupJoinOperator(CompilesCalcs, AsyncWaitOperator):
-    """Asks a coroutine function: keys of several batches are under way at once, and batches go out
-    in their order."""
+class AsyncLookupJoinOperator(CompilesCalcs, AwaitedBatchesOperator):
+    """Asks a coroutine function for the keys of each batch."""
 
-    takes_changes = ALL_CHANGES
-    guarding = Guarding.NONE
     takes_no_policy = "asks a table, whose retries are options of the table"
 
     def __init__(
@@ -102,20 +94,13 @@ class AsyncLookupJoinOperator(CompilesCalcs, AsyncWaitOperator):
     ) -> None:
         self.spec = spec
         self.table = table
-        self.limits = limits
-        self.schema = schema
-        # a batch is one record of the queue: its keys wait for their turn inside
-        super().__init__(AsyncFunctionDescriptor(self.answered, 0, limits.most_at_once))
-
-    def output_schema(self, schema: pa.Schema) -> Any:
-        return self.schema
+        super().__init__(limits, schema)
 
     def open(self) -> None:
         self._beside = RowsBeside(self.spec, self.schema, self)
         self._asked: AskedRows | None = None
         with explained(None, self.context):
             self._asked = AskedRows(self.table, self.context)
-        self._turn = asyncio.Semaphore(self.limits.most_at_once)
         super().open()
 
     def close(self) -> None:
@@ -126,21 +111,14 @@ class AsyncLookupJoinOperator(CompilesCalcs, AsyncWaitOperator):
             if asked is not None:
                 asked.close()
 
-    def process_batch(self, batch: Batch) -> None:
-        super().process_batch(RowBatch([columns(batch, self.context, self.takes_changes)]))
-
-    async def _invoke(self, value: object) -> list[ColumnBatch]:
-        assert isinstance(value, ColumnBatch)  # its columns are nobody's to change
-        return await self.answered(value)
-
     async def answered(self, batch: ColumnBatch) -> list[ColumnBatch]:
-        """The batch beside what was found; runs in the thread of the event loop."""
+        """The batch beside what was found."""
         assert self._asked is not None
         asked = self._beside.keys(batch)
         seconds = self.limits.timeout.total_seconds()
         try:
             found = await asyncio.wait_for(
-                self._asked.find_together(asked.keys, self._turn), seconds
+                self._asked.find_together(asked.keys, self.turn), seconds
             )
         except asyncio.TimeoutError:
             raise TimeoutError(
@@ -148,14 +126,3 @@ class AsyncLookupJoinOperator(CompilesCalcs, AsyncWaitOperator):
                 "(table.exec.async-lookup.timeout)"
             ) from None
         return list(self._beside.joined(batch, asked, found))
-
-    def emit_finished(self, elements: Iterable[Queued]) -> None:
-        for element in elements:
-            if isinstance(element, Entry):
-                for batch in element.results or ():
-                    self.output.emit(batch)
-            else:
-                self.output.emit_control(element)
-
-    def _diverted(self, entry: Entry, error: BaseException) -> list[Any]:
-        raise user_code_error(error, self.context) from error

@@ -16,17 +16,17 @@ from flinkpy.relational.row_by_row.calc_operator import (
 )
 from flinkpy.relational.row_by_row.limit_rows import LimitRowsOperator
 from flinkpy.sql.functions.user_function import UserFunction
-from flinkpy.sql.logical.logical_nodes import row_of
+from flinkpy.sql.logical.logical_nodes import inputs_for, row_of
 from flinkpy.sql.physical.physical_nodes import Calc, Expand, Limit
 from flinkpy.sql.plans.rex_text import rex_text
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, rewritten, walk
 from flinkpy.sql.rules.conditions import conjunction, conjuncts
+from flinkpy.table.translation.calls_to_await import CallToAwait, calls_to_await
 from flinkpy.table.translation.node_schemas import schema_of
 from flinkpy.table.translation.translation_context import Family, TranslationContext
 
 CURRENT_WATERMARK = "CURRENT_WATERMARK"
-# Functions that do not compute all their arguments
-_CHOOSING = frozenset(["CASE", "AND", "OR", "COALESCE", "IF", "IFNULL", "NULLIF", "TRY_CAST", "IN"])
+_STEPS = 10_000
 
 
 def calc(node: Calc, context: TranslationContext) -> ColumnStream:
@@ -35,8 +35,10 @@ def calc(node: Calc, context: TranslationContext) -> ColumnStream:
     for place, each in enumerate(conditions):
         asked = _calls_to_await([each], context)
         if asked:
-            return _where_awaited(node, conditions[:place], asked, context)
+            return _in_two_steps(node, conditions[:place], asked, context)
     calls = _calls_to_await(node.projections, context)
+    if calls and _calls_to_await(_above(node, calls).projections, context):
+        return _in_two_steps(node, conditions, calls, context)
     if calls:
         return _awaited(node, calls, context)
     names, schema = node.input.schema.names, schema_of(node.schema)
@@ -55,48 +57,24 @@ def calc(node: Calc, context: TranslationContext) -> ColumnStream:
     return context.applied(node, CalcAtWatermarkOperator(program, schema, arrow_of(time)))
 
 
-def _where_awaited(
-    node: Calc, before: list[Rex], calls: list[RexCall], context: TranslationContext
+def _in_two_steps(
+    node: Calc, before: list[Rex], calls: list[CallToAwait], context: TranslationContext
 ) -> ColumnStream:
-    """In two steps: the rows that pass the conditions before, with the answers of these calls, and
-    what is left of the node over them."""
-    fields = node.input.schema.fields
-    columns: list[Rex] = [RexInput(f.type, index=at) for at, f in enumerate(fields)]
-    answers = [RowField(f"answer {at}", each.type) for at, each in enumerate(calls)]
-    schema = row_of([*fields, *answers])
-    below = Calc(schema, node.input, (*columns, *calls), conjunction(before), id=-node.id)
+    """The rows that pass the conditions before, with the answers of these calls; and what is left
+    of the node over them."""
+    above = _above(node, calls)
+    rest = conjuncts(above.condition)[len(before) :]
+    answers = tuple(each.answer for each in calls)
+    columns = inputs_for(node.input.schema.fields)
+    schema = row_of(above.input.schema.fields)
+    id = -(abs(node.id) * _STEPS + len(schema.fields))  # no other step of a node has it
+    below = Calc(schema, node.input, (*columns, *answers), conjunction(before), id=id)
     context.keep(below, calc(below, context))
-    place = {call: RexInput(call.type, index=len(fields) + at) for at, call in enumerate(calls)}
-    rest = conjunction(conjuncts(node.condition)[len(before) :])
-    assert rest is not None
-    projections = tuple(_read_from(place, each) for each in node.projections)
-    above = replace(node, input=below, projections=projections, condition=_read_from(place, rest))
-    return calc(above, context)
+    return calc(replace(above, input=below, condition=conjunction(rest)), context)
 
 
-def _read_from(place: Mapping[RexCall, RexInput], rex: Rex) -> Rex:
-    """From above: the argument of a call that was made may be such a call, too."""
-    if isinstance(rex, RexCall) and rex in place:
-        return place[rex]
-    if not rex.operands:
-        return rex
-    return rex.with_operands(tuple(_read_from(place, each) for each in rex.operands))
-
-
-def _calls_to_await(expressions: Sequence[Rex], context: TranslationContext) -> list[RexCall]:
-    """The calls of coroutine functions that are made for every row; others wait for the rows of
-    their batch where they are computed."""
-    found: list[RexCall] = []
-    pending = list(reversed(expressions))
-    while pending:
-        each = pending.pop()
-        if not isinstance(each, RexCall) or each.function in _CHOOSING:
-            continue
-        if _code_to_await(each, context) is None:
-            pending.extend(reversed(each.operands))
-        elif each not in found:
-            found.append(each)
-    return found
+def _calls_to_await(expressions: Sequence[Rex], context: TranslationContext) -> list[CallToAwait]:
+    return calls_to_await(expressions, lambda call: _code_to_await(call, context) is not None)
 
 
 def _code_to_await(call: RexCall, context: TranslationContext) -> ScalarCode | None:
@@ -105,23 +83,40 @@ def _code_to_await(call: RexCall, context: TranslationContext) -> ScalarCode | N
     return body if isinstance(body, ScalarCode) and body.awaits_functions else None
 
 
-def _awaited(node: Calc, calls: list[RexCall], context: TranslationContext) -> ColumnStream:
+def _above(node: Calc, calls: list[CallToAwait]) -> Calc:
+    """What is left of the node over its rows with the answers of these calls."""
+    fields = node.input.schema.fields
+    types = [each.answer.type for each in calls]
+    answers = [RowField(f"answer {at}", type) for at, type in enumerate(types, len(fields))]
+    below = replace(node.input, schema=row_of([*fields, *answers]))
+    place = {
+        each.call: RexInput(each.call.type, index=at) for at, each in enumerate(calls, len(fields))
+    }
+    condition = None if node.condition is None else _read_from(place, node.condition)
+    projections = tuple(_read_from(place, each) for each in node.projections)
+    return replace(node, input=below, projections=projections, condition=condition)
+
+
+def _awaited(node: Calc, calls: list[CallToAwait], context: TranslationContext) -> ColumnStream:
     """Three operators: the arguments, the calls, and what is computed with their answers."""
     from flinkpy.relational.functions.async_calls import AsyncCall, AsyncCallsOperator
 
     names = node.input.schema.names
-    columns: list[Rex] = [RexInput(f.type, index=at) for at, f in enumerate(node.input.schema)]
+    columns: list[Rex] = list(inputs_for(node.input.schema.fields))
     awaited: list[AsyncCall] = []
-    for call in calls:
-        places = tuple(range(len(columns), len(columns) + len(call.arguments)))
-        columns += call.arguments
+    for each in calls:
+        call, at = each.call, len(columns)
+        columns += each.arguments
+        asked = None if each.asked is None else len(columns)
+        columns += [] if each.asked is None else [each.asked]
         code = _code_to_await(call, context)
         assert code is not None
-        types = tuple(each.type for each in call.arguments)
-        awaited.append(AsyncCall(code, rex_text(call, names), places, types, call.type))
+        types = tuple(argument.type for argument in call.arguments)
+        places = tuple(range(at, at + len(types)))
+        awaited.append(AsyncCall(code, rex_text(call, names), places, types, call.type, asked))
     fields = [RowField(f"f{at}", each.type) for at, each in enumerate(columns)]
     fields[: len(names)] = node.input.schema.fields
-    answers = [RowField(f"answer {at}", each.type) for at, each in enumerate(calls)]
+    answers = [RowField(f"answer {at}", each.answer.type) for at, each in enumerate(calls)]
     inputs, answered = row_of(fields), row_of([*fields, *answers])
     limits = context.rules.async_limits
     program = context.program(columns, node.condition, names)
@@ -133,12 +128,21 @@ def _awaited(node: Calc, calls: list[RexCall], context: TranslationContext) -> C
     copy_place(stream.transformation, second.transformation)
     if context.rules.gives_uids:
         second.transformation.uid = f"{node.id}_AsyncCalc"  # it has state: calls under way
-    place = {call: RexInput(call.type, index=len(fields) + at) for at, call in enumerate(calls)}
-
-    projections = tuple(_read_from(place, each) for each in node.projections)
+    place = {
+        each.call: RexInput(each.call.type, index=at) for at, each in enumerate(calls, len(fields))
+    }
+    projections = [_read_from(place, each) for each in node.projections]
     last = context.program(projections, None, [each.name for each in answered])
-    operator_of_rest = CalcOperator(last, schema_of(node.schema))
-    return context.behind(node, second, operator_of_rest)
+    return context.behind(node, second, CalcOperator(last, schema_of(node.schema)))
+
+
+def _read_from(place: Mapping[RexCall, RexInput], rex: Rex) -> Rex:
+    """From above: the argument of a call that was made may be such a call, too."""
+    if isinstance(rex, RexCall) and rex in place:
+        return place[rex]
+    if not rex.operands:
+        return rex
+    return rex.with_operands(tuple(_read_from(place, each) for each in rex.operands))
 
 
 def _watermark_read(node: Calc) -> LogicalType | None:
