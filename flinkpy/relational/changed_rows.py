@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,24 @@ def are_added(batch: ColumnBatch) -> Any:
     if batch.kinds is None:
         return np.ones(len(batch), np.bool_)
     return (batch.kinds == INSERT) | (batch.kinds == AFTER)
+
+
+def rounds(batch: ColumnBatch, keys: Sequence[int]) -> Iterator[ColumnBatch]:
+    """The rows of a batch in several, in each of which a key has one row: the first rows of all
+    keys, then the second ones."""
+    codes = encoded([batch.data.column(at) for at in keys]).codes if keys else np.zeros(len(batch))
+    order = np.argsort(codes, kind="stable")
+    begins = np.flatnonzero(np.append(True, codes[order][1:] != codes[order][:-1]))
+    sizes = np.diff(np.append(begins, len(order)))
+    nth = np.empty(len(order), np.int64)
+    nth[order] = np.arange(len(order)) - np.repeat(begins, sizes)
+    if not nth.any():
+        yield batch
+        return
+    by_round = np.argsort(nth, kind="stable")
+    ends = np.cumsum(np.bincount(nth))
+    for start, end in zip(np.append(0, ends[:-1]), ends):
+        yield batch.take(by_round[start:end])
 
 
 def changed_pieces(data: pa.RecordBatch, kinds: Any) -> Iterator[ColumnBatch]:

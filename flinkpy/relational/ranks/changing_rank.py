@@ -25,7 +25,7 @@ from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.operators.keyed_state import KeyedStateOperator
-from flinkpy.relational.changed_rows import BEFORE, are_added, changed_pieces
+from flinkpy.relational.changed_rows import BEFORE, are_added, changed_pieces, rounds
 from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.ranks.contenders import Contenders, Newcomers, replaced, standing
 from flinkpy.relational.ranks.first_key_limits import FirstKeyLimits
@@ -57,12 +57,13 @@ _FEW = 64  # rows of a log that take others back, before it is cleaned
 class ChangingRankSpec:
     """Which ranks are wanted, and what is known of the changes of the input: ``upsert_key`` are
     columns for UPDATE_FAST, those of the partition among them. ``gives`` are the kinds of rows that
-    go out."""
+    go out. ``every_change``: also what the next row of a batch replaces goes out."""
 
     rank: RankSpec
     strategy: RankStrategy
     gives: ChangelogMode
     upsert_key: tuple[int, ...] = ()
+    every_change: bool = False
 
     def __post_init__(self) -> None:
         if self.rank.function != "ROW_NUMBER":
@@ -129,8 +130,11 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         batch = columns(batch, self.context, self.takes_changes)
         with explained(batch.data, self.context):
             data = with_schema(batch.data, self.inputs)
-            for each in self._changes_of(batch.with_columns(data)):
-                self.output.emit(each)
+            batch = batch.with_columns(data)
+            parts = rounds(batch, self.spec.rank.partition) if self.spec.every_change else [batch]
+            for part in parts:
+                for each in self._changes_of(part):
+                    self.output.emit(each)
 
     def process_columns(self, batch: ColumnBatch) -> Any:
         raise NotImplementedError("process_batch emits what comes of a batch")

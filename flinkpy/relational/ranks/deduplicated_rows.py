@@ -31,8 +31,10 @@ class LastRowsOperator(KeepsLastRows):
         schema: pa.Schema,
         changes: ChangelogMode,
         ttl_ms: int = 0,
+        *,
+        every_change: bool = False,
     ) -> None:
-        super().__init__(inputs, keys, schema, changes, ttl_ms)
+        super().__init__(inputs, keys, schema, changes, ttl_ms, every_change=every_change)
         self.time = time
 
     def changes_of(self, batch: ColumnBatch) -> tuple[pa.RecordBatch, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.keyed_state import KeyedStateOperator
-from flinkpy.relational.changed_rows import changed_pieces
+from flinkpy.relational.changed_rows import changed_pieces, rounds
 from flinkpy.relational.relational_operator import RelationalOperator, with_schema
 from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.rows_by_key import RowsByKey
@@ -25,7 +25,8 @@ ROW = "row"
 
 class KeepsLastRows(KeyedStateOperator, RelationalOperator):
     """``inputs`` is the schema of its input, ``changes`` the kinds of rows that it gives. With
-    ``ttl_ms`` (0: none) a key that was not written to for so long is forgotten."""
+    ``ttl_ms`` (0: none) a key that was not written to for so long is forgotten. ``every_change``:
+    also what the next row of a batch replaces goes out; else what is left of the batch."""
 
     batch_form = BatchForm.AT_END_OF_TIME
 
@@ -36,12 +37,15 @@ class KeepsLastRows(KeyedStateOperator, RelationalOperator):
         schema: pa.Schema,
         changes: ChangelogMode,
         ttl_ms: int = 0,
+        *,
+        every_change: bool = False,
     ) -> None:
         super().__init__(schema)
         self.inputs = inputs
         self.keys = tuple(keys)
         self.emits_changes: ChangelogMode = changes
         self.ttl_ms = ttl_ms
+        self.every_change = every_change
 
     @property
     def gives_before(self) -> bool:
@@ -65,12 +69,17 @@ class KeepsLastRows(KeyedStateOperator, RelationalOperator):
         batch = columns(batch, self.context, self.takes_changes)
         with explained(batch.data, self.context):
             data = with_schema(batch.data, self.inputs)
-            given, kinds = self.changes_of(batch.with_columns(data))
-            for each in changed_pieces(given, kinds):
-                self.output.emit(each)
+            for part in self.parts_of(batch.with_columns(data)):
+                given, kinds = self.changes_of(part)
+                for each in changed_pieces(given, kinds):
+                    self.output.emit(each)
 
     def process_columns(self, batch: ColumnBatch) -> Any:
         raise NotImplementedError("process_batch emits what comes of a batch")
+
+    def parts_of(self, batch: ColumnBatch) -> Iterable[ColumnBatch]:
+        """A batch in parts, of each of which the net change goes out."""
+        return rounds(batch, self.keys) if self.every_change else (batch,)
 
     def changes_of(self, batch: ColumnBatch) -> tuple[pa.RecordBatch, Any]:
         """The changes that a batch makes, with their kinds."""

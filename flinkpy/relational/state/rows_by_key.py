@@ -50,6 +50,18 @@ class RowsByKey:
         self._sweep(data.num_rows)
         return self._index.of(keys_of(data, self.keys))
 
+    def find(self, keys: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """The number of each of these keys, which are named as ``key_batch`` does; -1 where it has
+        none."""
+        found: npt.NDArray[np.int64] = self._index.find(keys)
+        return found
+
+    def touch(self, numbers: npt.NDArray[np.int64]) -> None:
+        """The rows of these keys are needed: they are kept as if they were written to now."""
+        if self._expiry is not None:
+            self._expiry.touch(numbers[self.have(numbers)], self._context.clock.time_ms())
+            self._sweep(len(numbers))
+
     def have(self, numbers: npt.NDArray[np.int64]) -> Any:
         """Which of these keys have a row."""
         found = self._has.reach(self._index.size)[numbers]

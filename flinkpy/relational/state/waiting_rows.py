@@ -50,8 +50,14 @@ class WaitingRows:
             self._parts.append((times, data))
         return len(good) - count
 
-    def take(self, watermark: int) -> pa.RecordBatch | None:
-        """The rows whose time has come, in the order of time, and else as they came."""
+    def keep(self, data: pa.RecordBatch) -> None:
+        """Takes rows, also late ones: they have their turn with the next watermark."""
+        data = with_schema(data, self._schema)
+        self._parts.append((self.times(data), data))
+
+    def take(self, watermark: int, *, by_time: bool = True) -> pa.RecordBatch | None:
+        """The rows whose time has come, in the order of time (if not ``by_time`` as they came), and
+        else as they came."""
         self._times.advance(watermark)
         due: list[tuple[Any, pa.RecordBatch]] = []
         rest: list[tuple[Any, pa.RecordBatch]] = []
@@ -69,7 +75,7 @@ class WaitingRows:
             return None
         data = one_record_batch([each for _, each in due], self._schema)
         times = np.concatenate([each for each, _ in due])
-        if (times[1:] >= times[:-1]).all():
+        if not by_time or (times[1:] >= times[:-1]).all():
             return data
         return data.take(pa.array(np.argsort(times, kind="stable")))
 

@@ -15,6 +15,7 @@ from flinkpy.common.logical_types.logical_type import (
     MultisetType,
     RowField,
     RowType,
+    TimeAttribute,
 )
 from flinkpy.sql.binding.binding_context import BindingContext
 from flinkpy.sql.binding.expression_binder import ExpressionBinder, Subqueries, refuse_aggregates
@@ -38,6 +39,7 @@ from flinkpy.sql.logical.logical_nodes import (
     joined_schema,
     project,
     row_of,
+    temporal_schema,
 )
 from flinkpy.sql.rex.coercion import bare, cast, in_common
 from flinkpy.sql.rex.relational_terms import JoinKind
@@ -242,7 +244,8 @@ class RelationBinder:
             )
         assert table.as_of is not None
         time = ExpressionBinder(self.context, left.scope, self.queries).bind(table.as_of)
-        if getattr(time.type, "time_attribute", None) is None or not isinstance(time, RexInput):
+        attribute = getattr(time.type, "time_attribute", None)
+        if attribute is None or not isinstance(time, RexInput):
             raise ValidationError(
                 "Temporal table join currently only supports 'FOR SYSTEM_TIME AS OF' left table's "
                 "time attribute field; name its column of PROCTIME(), or the one that has a "
@@ -255,9 +258,16 @@ class RelationBinder:
         hints = [each for each in table.hints if each.name.upper() == LOOKUP]
         options = tuple(option for each in hints for option in each.options)
         made = LogicalTemporalJoin(
-            plan.schema, plan.left, plan.right, plan.kind, time.index, plan.condition, options
+            temporal_schema(plan.left.schema, plan.right.schema, plan.kind),
+            plan.left,
+            plan.right,
+            plan.kind,
+            time.index,
+            plan.condition,
+            options,
+            _since(plan.right.schema) if attribute is TimeAttribute.ROWTIME else None,
         )
-        return replace(joined, plan=made)
+        return Source(made, joined.scope.typed_as(made.schema))
 
     # -- what sees the relations before it ---------------------------------------------------------
 
@@ -384,6 +394,12 @@ def _renamed_row(row: RowType, names: tuple[str, ...], item: FromItem) -> RowTyp
     return RowType(
         tuple(replace(each, name=name) for each, name in zip(row.fields, names)), is_nullable=False
     )
+
+
+def _since(schema: RowType) -> int | None:
+    """The first column of event time."""
+    marks = [getattr(each.type, "time_attribute", None) for each in schema.fields]
+    return marks.index(TimeAttribute.ROWTIME) if TimeAttribute.ROWTIME in marks else None
 
 
 def _is_lateral(item: FromItem) -> bool:

@@ -26,6 +26,7 @@ from flinkpy.sql.physical.physical_nodes import (
     RegularJoin,
     SinkNode,
     TableScan,
+    TemporalJoin,
     WindowAggregate,
     WindowTableFunction,
 )
@@ -203,6 +204,15 @@ def _of_join(node: RegularJoin, place: int, required: _Columns) -> _Columns:
     return frozenset([*read, *keys, *unique_keys[0]])
 
 
+def _of_temporal_join(node: TemporalJoin, place: int, required: _Columns) -> _Columns:
+    """A version is met by its key and time alone."""
+    if place:
+        return frozenset([*node.right_keys, node.right_time])
+    width = len(node.left.schema.fields)
+    read = required if node.condition is None else required | inputs_of(node.condition)
+    return frozenset([*node.left_keys, node.left_time, *(at for at in read if at < width)])
+
+
 def _of_normalize(node: ChangelogNormalize, place: int, required: _Columns) -> _Columns:
     return frozenset(node.keys)
 
@@ -226,5 +236,6 @@ _REQUIRED: dict[type[PhysicalNode], Callable[[Any, int, _Columns], _Columns]] = 
     ChangingOver: _of_whole_rows,
     WindowAggregate: _of_whole_rows,
     RegularJoin: _of_join,
+    TemporalJoin: _of_temporal_join,
     ChangelogNormalize: _of_normalize,
 }

@@ -18,6 +18,7 @@ from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
 from flinkpy.common.types import RowKind
 from flinkpy.sql.changes.refused_changes import Refusals
 from flinkpy.sql.changes.upsert_keys import containing, in_order, upsert_keys
+from flinkpy.sql.changes.version_keys import by_version_key
 from flinkpy.sql.physical.aggregate_phases import local_of
 from flinkpy.sql.physical.physical_nodes import (
     Calc,
@@ -43,6 +44,7 @@ from flinkpy.sql.physical.physical_nodes import (
     RegularJoin,
     SinkNode,
     TableScan,
+    TemporalJoin,
     UnionAll,
     WatermarkAssigner,
     WindowAggregate,
@@ -110,6 +112,7 @@ _TAKE_CHANGES = frozenset[type[PhysicalNode]](
         Exchange,
         GroupAggregate,
         RegularJoin,
+        TemporalJoin,
         ChangingRank,
         ChangingLimit,
         ChangingOver,
@@ -190,6 +193,7 @@ def _fitted_rank(node: ChangingRank) -> PhysicalNode:
 _FITTED: dict[type[PhysicalNode], Callable[[Any], PhysicalNode]] = {
     GroupAggregate: _fitted_aggregate,
     RegularJoin: _fitted_join,
+    TemporalJoin: by_version_key,
     Limit: _fitted_limit,
     LastRow: _fitted_last_row,
     Deduplicate: _fitted_first_row,
@@ -231,6 +235,11 @@ def _joined(node: RegularJoin) -> ChangelogMode:
     return _same(node) if node.kind in (JoinKind.INNER, JoinKind.SEMI) else UPSERTS
 
 
+def _as_left(node: TemporalJoin) -> ChangelogMode:
+    """A version that comes later changes nothing that went out."""
+    return without_before(node.left.changes)
+
+
 def _all(node: PhysicalNode) -> ChangelogMode:
     return UPSERTS
 
@@ -250,6 +259,7 @@ _GIVEN: dict[type[PhysicalNode], Callable[[Any], ChangelogMode]] = {
     Exchange: _same,
     GroupAggregate: _aggregated,
     RegularJoin: _joined,
+    TemporalJoin: _as_left,
     ChangingRank: _all,
     ChangingOver: _over,
     LastRow: _all,

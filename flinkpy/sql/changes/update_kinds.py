@@ -11,6 +11,7 @@ from typing import Any
 from flinkpy.common.changelog_mode import ChangelogMode
 from flinkpy.common.types import RowKind
 from flinkpy.sql.changes.rank_strategies import with_strategies
+from flinkpy.sql.changes.upsert_keys import containing, upsert_keys
 from flinkpy.sql.physical.physical_nodes import (
     Calc,
     ChangelogNormalize,
@@ -18,12 +19,16 @@ from flinkpy.sql.physical.physical_nodes import (
     ChangingOver,
     ChangingRank,
     DropUpdateBefore,
+    Exchange,
     GroupAggregate,
     LastRow,
     PhysicalNode,
     RankStrategy,
     RegularJoin,
     TableScan,
+    TemporalJoin,
+    UnionAll,
+    WatermarkAssigner,
     WindowAggregate,
     with_inputs,
 )
@@ -111,6 +116,30 @@ def _join(node: RegularJoin, *, wants_before: bool) -> PhysicalNode | None:
     return _over(node, wants_before, wants_before, gives=wants_before)
 
 
+def _temporal_join(node: TemporalJoin, *, wants_before: bool) -> PhysicalNode | None:
+    """Rows of the left go out in their own time, so a row that replaces another one at another
+    time may go out before it. Of the right the row before an update says nothing."""
+    keys = containing(upsert_keys(node.left), [node.left_time])
+    if _has_updates(node.left) and not wants_before and not keys:
+        return None
+    for each in (False, True):
+        made = _over(node, wants_before, each, gives=wants_before)
+        if made is not None:
+            left, right = made.inputs
+            return with_inputs(made, (left, with_every_change(right)))
+    return None
+
+
+def with_every_change(node: PhysicalNode) -> PhysicalNode:
+    """The plan of a table whose versions are kept by time: also one that the next row of a batch
+    replaces was there."""
+    if isinstance(node, (ChangelogNormalize, ChangingRank, LastRow)):
+        node = replace(node, every_change=True)
+    elif not isinstance(node, _PASS_VERSIONS):
+        return node
+    return with_inputs(node, tuple(map(with_every_change, node.inputs)))
+
+
 def _rank(node: ChangingRank, *, wants_before: bool) -> PhysicalNode | None:
     for each in with_strategies(node):
         made = _over(each, each.strategy is RankStrategy.RETRACT, gives=wants_before)
@@ -119,6 +148,7 @@ def _rank(node: ChangingRank, *, wants_before: bool) -> PhysicalNode | None:
     return None
 
 
+_PASS_VERSIONS = (Calc, DropUpdateBefore, Exchange, UnionAll, WatermarkAssigner)
 _FORMS: dict[type[PhysicalNode], Callable[..., Any]] = {
     Calc: _calc,
     TableScan: _scan,
@@ -129,5 +159,6 @@ _FORMS: dict[type[PhysicalNode], Callable[..., Any]] = {
     LastRow: _keeping,
     ChangelogNormalize: _normalize,
     RegularJoin: _join,
+    TemporalJoin: _temporal_join,
     ChangingRank: _rank,
 }

@@ -38,6 +38,7 @@ from flinkpy.sql.physical.physical_nodes import (
     PhysicalNode,
     RegularJoin,
     TableScan,
+    TemporalJoin,
     TemporalSort,
     WatermarkAssigner,
     WindowAggregate,
@@ -238,6 +239,13 @@ def _join(node: RegularJoin | IntervalJoin) -> Keys:
     return frozenset(found)
 
 
+def _temporal_join(node: TemporalJoin) -> Keys:
+    """Those of the left, which meets one row at most. A row that replaces another one at another
+    time does not go out behind it."""
+    keys = upsert_keys(node.left)
+    return keys if node.left.changes.is_insert_only else containing(keys, [node.left_time])
+
+
 def _lookup_join(node: LookupJoin) -> Keys:
     """Those of the row, if it has one partner at most."""
     key = node.table.primary_key
@@ -279,5 +287,6 @@ _KEYS: dict[type[PhysicalNode], Callable[[Any], Keys]] = {
     DropUpdateBefore: _same,
     RegularJoin: _join,
     IntervalJoin: _join,
+    TemporalJoin: _temporal_join,
     LookupJoin: _lookup_join,
 }

@@ -241,7 +241,8 @@ class LogicalJoin(LogicalNode):
 class LogicalTemporalJoin(LogicalNode):
     """Each row of ``left`` with the rows that ``right`` has at the time that its column ``time``
     says, for which the condition is true. ``kind`` is INNER or LEFT. ``options`` are those of a
-    LOOKUP hint."""
+    LOOKUP hint. ``since`` is the column of ``right`` that says from when on a row stands; None if
+    ``right`` has no event time."""
 
     left: LogicalNode
     right: LogicalNode
@@ -249,6 +250,7 @@ class LogicalTemporalJoin(LogicalNode):
     time: int
     condition: Rex | None = None
     options: tuple[tuple[str, str], ...] = ()
+    since: int | None = None
 
     @property
     def inputs(self) -> tuple[LogicalNode, ...]:
@@ -380,6 +382,21 @@ def joined_schema(left: RowType, right: RowType, kind: JoinKind) -> RowType:
     first = _nullable(left) if kind in (JoinKind.RIGHT, JoinKind.FULL) else left.fields
     second = _nullable(right) if kind in (JoinKind.LEFT, JoinKind.FULL) else right.fields
     return row_of(first + second)
+
+
+def temporal_schema(left: RowType, right: RowType, kind: JoinKind) -> RowType:
+    """The columns that a join with the rows of another time gives. The time of the right is a value
+    then: rows go out in the time of the left."""
+    fields = joined_schema(left, right, kind).fields
+    width = len(left.fields)
+    values = [replace(each, type=_unmarked(each.type)) for each in fields[width:]]
+    return row_of([*fields[:width], *values])
+
+
+def _unmarked(type: LogicalType) -> LogicalType:
+    if isinstance(type, (TimestampType, LocalZonedTimestampType)):
+        return replace(type, time_attribute=None)
+    return type
 
 
 def row_of(fields: Sequence[RowField]) -> RowType:

@@ -383,6 +383,24 @@ class RegularJoin(TwoInputNode):
     unknown_keys: tuple[int, int] | None = None
 
 
+@dataclass(frozen=True)
+class TemporalJoin(TwoInputNode):
+    """STREAMING: each row of the left with the row that the right had for its key at the time
+    ``left_time`` of the row, if ``condition`` (over the columns of both) is true. ``right_time`` is
+    the time from which on a row of the right stands. ``kind`` is INNER or LEFT. ``version_key``:
+    by which columns the rows of the right replace each other; None: by an upsert key."""
+
+    kind: JoinKind
+    left_time: int
+    right_time: int
+    left_keys: tuple[int, ...] = ()
+    right_keys: tuple[int, ...] = ()
+    null_safe: tuple[bool, ...] = ()
+    condition: Rex | None = None
+    version_key: tuple[int, ...] | None = None
+    state_ttl_ms: int = 0
+
+
 class RankStrategy(Enum):
     """How a rank finds the rows that come and go. APPEND: rows are only added. UPDATE_FAST: a row
     replaces the one with its upsert key, and never for the worse. RETRACT: any change."""
@@ -407,6 +425,7 @@ class ChangingRank(OneInputNode):
     strategy: RankStrategy = RankStrategy.RETRACT
     upsert_key: tuple[int, ...] = ()
     state_ttl_ms: int = 0
+    every_change: bool = False
 
 
 @dataclass(frozen=True)
@@ -419,6 +438,7 @@ class LastRow(OneInputNode):
     is_rowtime: bool
     gives_rank: bool = False
     state_ttl_ms: int = 0
+    every_change: bool = False
 
 
 @dataclass(frozen=True)
@@ -433,10 +453,12 @@ class ChangingOver(OneInputNode):
 @dataclass(frozen=True)
 class ChangelogNormalize(OneInputNode):
     """STREAMING: upserts by ``keys`` become inserts, updates with the row before, and deletes of
-    the whole row."""
+    the whole row. ``every_change``: also those that a later row of the same batch replaces, for
+    who behind keeps them by time."""
 
     keys: tuple[int, ...]
     state_ttl_ms: int = 0
+    every_change: bool = False
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalWatermark,
     LogicalWindow,
 )
+from flinkpy.sql.physical.as_of.lookups import lookup_join
 from flinkpy.sql.physical.calcs import calc
 from flinkpy.sql.physical.grouping_sets import expanded
 from flinkpy.sql.physical.interval_bounds import time_mark
 from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
-from flinkpy.sql.physical.lookups import lookup_join
 from flinkpy.sql.physical.physical_nodes import (
     CollectNode,
     Correlate,

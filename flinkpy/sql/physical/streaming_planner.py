@@ -29,11 +29,12 @@ from flinkpy.sql.logical.logical_nodes import (
     row_of,
 )
 from flinkpy.sql.physical.aggregate_phases import in_two_phases, is_in_phases
+from flinkpy.sql.physical.as_of.lookups import lookup_join
+from flinkpy.sql.physical.as_of.versioned_joins import versioned_join
 from flinkpy.sql.physical.calcs import calc
 from flinkpy.sql.physical.grouping_sets import expanded
 from flinkpy.sql.physical.interval_bounds import IntervalCondition, interval_condition, time_mark
 from flinkpy.sql.physical.join_keys import JoinKeys, keys_of
-from flinkpy.sql.physical.lookups import lookup_join
 from flinkpy.sql.physical.physical_nodes import (
     ChangelogNormalize,
     ChangingOver,
@@ -383,11 +384,7 @@ class StreamingPlanner:
         time = node.left.schema.fields[node.time]
         if time_mark(time.type) is TimeAttribute.PROCTIME:
             return lookup_join(node, self.plan(node.left))
-        raise ValidationError(
-            f"FOR SYSTEM_TIME AS OF '{time.name}', a rowtime (a join with the versions of a "
-            "table), is not supported yet; join the version that is valid by a condition between "
-            "times"
-        )
+        return versioned_join(node, self.plan, self._options.state_ttl_ms)
 
     def _interval_join(
         self, node: LogicalJoin, keys: JoinKeys, near: IntervalCondition

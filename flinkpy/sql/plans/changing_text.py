@@ -20,6 +20,7 @@ from flinkpy.sql.physical.physical_nodes import (
     PhysicalNode,
     RankStrategy,
     RegularJoin,
+    TemporalJoin,
 )
 from flinkpy.sql.plans.phases_text import parts_of
 from flinkpy.sql.plans.plan_text import (
@@ -110,6 +111,21 @@ def _input_spec(keys: Sequence[int], unique_keys: Sequence[Sequence[int]]) -> st
     return "HasUniqueKey"
 
 
+def _temporal_join(node: TemporalJoin) -> str:
+    left, right = node.left.schema.names, node.right.schema.names
+    keys = names_at(node.right_keys, right)
+    asked = (
+        f"__TEMPORAL_JOIN_CONDITION({left[node.left_time]}, {right[node.right_time]}, "
+        f"__TEMPORAL_JOIN_CONDITION_PRIMARY_KEY({keys}), "
+        f"__TEMPORAL_JOIN_LEFT_KEY({names_at(node.left_keys, left)}), "
+        f"__TEMPORAL_JOIN_RIGHT_KEY({keys}))"
+    )
+    return (
+        f"TemporalJoin(joinType=[{_JOIN_NAMES[node.kind]}], "
+        f"where=[{where_text(node)} AND {asked}], select=[{names_of(node)}])"
+    )
+
+
 _STRATEGIES = {RankStrategy.APPEND: "AppendFastStrategy", RankStrategy.RETRACT: "RetractStrategy"}
 
 
@@ -157,6 +173,7 @@ CHANGING_LINES: dict[type[PhysicalNode], Callable[[Any], str]] = {
     MiniBatchAssigner: _mini_batch,
     DistinctBuckets: _buckets,
     RegularJoin: _join,
+    TemporalJoin: _temporal_join,
     ChangingRank: _rank,
     ChangingOver: _over,
     LastRow: _last_row,

@@ -25,9 +25,9 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalWindow,
     input_of,
     join,
-    joined_schema,
     project,
     row_of,
+    temporal_schema,
 )
 from flinkpy.sql.rex.relational_terms import JoinKind, OverGroup
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey, inputs_of
@@ -315,15 +315,17 @@ def _temporal_join(node: LogicalTemporalJoin, wanted: _Columns) -> _Pruned:
     width = node.left.width
     read = wanted.union(*map(inputs_of, conjuncts(node.condition)))
     left = _only(node.left, frozenset(i for i in read if i < width) | {node.time})
-    right = _only(node.right, frozenset(i - width for i in read if i >= width))
+    since = frozenset[int]() if node.since is None else frozenset([node.since])
+    right = _only(node.right, since.union(i - width for i in read if i >= width))
     by = left.plan.width
     places = left.places | {width + old: by + new for old, new in right.places.items()}
     plan = replace(
         node,
-        schema=joined_schema(left.plan.schema, right.plan.schema, node.kind),
+        schema=temporal_schema(left.plan.schema, right.plan.schema, node.kind),
         left=left.plan,
         right=right.plan,
         time=left.places[node.time],
+        since=None if node.since is None else right.places[node.since],
         condition=None if node.condition is None else moved_inputs(node.condition, places),
     )
     return _Pruned(plan, places)

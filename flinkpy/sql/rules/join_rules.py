@@ -14,6 +14,7 @@ from flinkpy.sql.logical.logical_nodes import (
     input_of,
     joined_schema,
     project,
+    temporal_schema,
 )
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexInput, inputs_of, shifted, walk
@@ -208,9 +209,10 @@ def keys_as_columns(node: LogicalNode, context: RuleContext) -> LogicalNode | No
         one = RexInput(left.type, index=width + number)
         other = RexInput(right.type, index=end + len(lefts) + number)
         conditions.append(comparison(one, other, function))
+    schema_of = temporal_schema if isinstance(node, LogicalTemporalJoin) else joined_schema
     made = replace(
         node,
-        schema=joined_schema(left_input.schema, right_input.schema, node.kind),
+        schema=schema_of(left_input.schema, right_input.schema, node.kind),
         left=left_input,
         right=right_input,
         condition=conjunction(conditions),

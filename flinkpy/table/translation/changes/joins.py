@@ -6,7 +6,8 @@ from flinkpy.datastream.streams.recorded import ColumnStream
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
 from flinkpy.relational.joins.regular_join import RegularJoinOperator
-from flinkpy.sql.physical.physical_nodes import RegularJoin
+from flinkpy.relational.joins.temporal_rows_join import TemporalRowsJoinOperator, TemporalTimes
+from flinkpy.sql.physical.physical_nodes import RegularJoin, TemporalJoin
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.table.translation.families.shared_by_joins import applied_by_keys, join_spec
 from flinkpy.table.translation.node_schemas import schema_of
@@ -42,4 +43,14 @@ def _spec(node: RegularJoin, context: TranslationContext) -> JoinSpec:
     return JoinSpec(node.kind, (left,), (right,), (False,), null_aware=True)
 
 
-TRANSLATIONS: Family = {RegularJoin: regular_join}
+def temporal_join(node: TemporalJoin, context: TranslationContext) -> ColumnStream:
+    """A join with the versions of a table."""
+    left, right, schema = (schema_of(each.schema) for each in (*node.inputs, node))
+    times = TemporalTimes(node.left_time, node.right_time, node.state_ttl_ms)
+    operator = TemporalRowsJoinOperator(
+        join_spec(node, context), times, left, right, schema, node.changes
+    )
+    return applied_by_keys(node, operator, context)
+
+
+TRANSLATIONS: Family = {RegularJoin: regular_join, TemporalJoin: temporal_join}

@@ -31,6 +31,7 @@ def last_row(node: LastRow, context: TranslationContext) -> ColumnStream:
         schema_of(node.schema),
         node.changes,
         node.state_ttl_ms,
+        every_change=node.every_change,
     )
     return context.applied(node, operator, key_by(node.input.schema, node.keys))
 
@@ -38,7 +39,10 @@ def last_row(node: LastRow, context: TranslationContext) -> ColumnStream:
 def changelog_normalize(node: ChangelogNormalize, context: TranslationContext) -> ColumnStream:
     """Upserts, completed with the rows before them."""
     inputs, schema = schema_of(node.input.schema), schema_of(node.schema)
-    operator = NormalizedRowsOperator(inputs, node.keys, schema, node.changes, node.state_ttl_ms)
+    ttl_ms, every_change = node.state_ttl_ms, node.every_change
+    operator = NormalizedRowsOperator(
+        inputs, node.keys, schema, node.changes, ttl_ms, every_change=every_change
+    )
     return context.applied(node, operator, key_by(node.input.schema, node.keys))
 
 
@@ -47,7 +51,9 @@ def changing_rank(node: ChangingRank, context: TranslationContext) -> ColumnStre
     rank = RankSpec(
         node.function, node.partition, node.keys, node.first, node.last, node.gives_rank
     )
-    spec = ChangingRankSpec(rank, node.strategy, node.changes, node.upsert_key)
+    spec = ChangingRankSpec(
+        rank, node.strategy, node.changes, node.upsert_key, every_change=node.every_change
+    )
     return _ranked(node, spec, context, node.state_ttl_ms)
 
 

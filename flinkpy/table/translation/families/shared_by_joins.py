@@ -11,9 +11,15 @@ from flinkpy.table.translation.translation_context import TranslationContext
 
 if TYPE_CHECKING:
     from flinkpy.graph.operator_port import ColumnarJoin
-    from flinkpy.sql.physical.physical_nodes import HashJoin, IntervalJoin, RegularJoin, WindowJoin
+    from flinkpy.sql.physical.physical_nodes import (
+        HashJoin,
+        IntervalJoin,
+        RegularJoin,
+        TemporalJoin,
+        WindowJoin,
+    )
 
-    KeyedJoin: TypeAlias = WindowJoin | RegularJoin | IntervalJoin
+    KeyedJoin: TypeAlias = WindowJoin | RegularJoin | IntervalJoin | TemporalJoin
 
 
 def join_spec(node: HashJoin | KeyedJoin, context: TranslationContext) -> JoinSpec:
