@@ -150,12 +150,8 @@ class StreamingPlanner:
         bounds = None if columns is None else columns.bounds
         if columns is None or bounds is None or not {*bounds} <= {*node.keys}:
             return self._group_aggregate(node)
-        if node.grouping_sets is None:
-            found = window_aggregate(self.plan, node, columns, bounds)
-            return found or self._group_aggregate(node)
-        if columns.window.is_processing:
-            return self._group_aggregate(node)
-        return window_grouping_sets(self.plan, node, columns, bounds)
+        form = window_aggregate if node.grouping_sets is None else window_grouping_sets
+        return form(self.plan, node, columns, bounds) or self._group_aggregate(node)
 
     def _group_aggregate(self, node: LogicalAggregate) -> PhysicalNode:
         ttl = self._ttl_of(node.input)

@@ -12,6 +12,7 @@ from flinkpy.sql.logical.logical_nodes import (
     LogicalJoin,
     LogicalNode,
     LogicalWindow,
+    project,
     row_of,
     walk_plan,
 )
@@ -27,7 +28,7 @@ from flinkpy.sql.physical.window_columns import (
     window_columns_of,
 )
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
-from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput
+from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput, RexLiteral
 from flinkpy.sql.rules.column_pruning import moved_call
 from flinkpy.sql.sql_errors import ValidationError
 
@@ -133,23 +134,50 @@ def _are_its_groups(node: LogicalAggregate, below: Unwindowed, of_window: set[in
 
 def window_grouping_sets(
     planned: Planned, node: LogicalAggregate, columns: WindowColumns, bounds: tuple[int, int]
-) -> PhysicalNode:
-    """The rows come with their windows, once for each set. Every set has the window."""
+) -> PhysicalNode | None:
+    """The rows come with their windows, once for each set. Every set has the window. In processing
+    time rows come once for each set, and the window function goes into the aggregate; None if it
+    cannot."""
     sets = node.grouping_sets or ()
     if any(node.keys.index(each) not in places for each in bounds for places in sets):
+        if columns.window.is_processing:
+            return None
         raise ValidationError(
             "In STREAMING each of GROUPING SETS, CUBE and ROLLUP has the window: write GROUP BY "
             f"window_start, window_end, GROUPING SETS (...), or {BATCH}"
         )
+    attached = columns.window
+    if attached.is_processing:
+        below = below_window(node.input)
+        if below is None or below.window.kind is WindowKind.SESSION:
+            return None
+        _check_window(node.input)
+        attached = replace(below.window, time=node.input.width)
+        node = replace(node, input=_without_window(node.input, below))
 
     def aggregated(plain: LogicalAggregate, input: PhysicalNode) -> PhysicalNode:
         places = dict(zip(node.keys, plain.keys))
         start, end = (places[each] for each in bounds)
-        moved = columns.moved(places)
-        window = attached_window(columns.window, (start, end), "Aggregate with GROUPING SETS")
+        moved, window = columns.moved(places), attached
+        if not window.is_processing:
+            window = attached_window(window, (start, end), "Aggregate with GROUPING SETS")
         return _aggregated(plain, input, window, _words(moved, told_by_end(window, (start, end))))
 
     return expanded(node, aggregated, planned)
+
+
+def _without_window(node: LogicalNode, below: Unwindowed) -> LogicalNode:
+    """The columns of the relation, those of the window being null, and then the time column."""
+    fields = node.schema.fields
+    columns: list[Rex] = [
+        RexInput(field.type, index=below.places[at])
+        if at in below.places
+        else RexLiteral(field.type.nullable(), value=None)
+        for at, field in enumerate(fields)
+    ]
+    time = below.plan.schema.fields[below.time]
+    columns.append(RexInput(time.type, index=below.time))
+    return project(below.plan, columns, [*node.schema.names, time.name])
 
 
 def _words(columns: WindowColumns, told: Sequence[int]) -> dict[int, str]:

@@ -111,6 +111,30 @@ def test_windows_close_by_the_clock_and_at_the_end_of_the_input(
     assert statement.given == expected(AT_END[kind])
 
 
+@pytest.mark.parametrize(
+    ("kind", "aggregate"), [("tumble", "slices"), ("hop", "values"), ("cumulate", "rows")]
+)
+def test_grouping_sets_of_windows_close_by_the_clock(
+    session: Session, kind: str, aggregate: str
+) -> None:
+    select = f"SELECT k, window_start, window_end, {AGGREGATES[aggregate]} AS r, GROUPING(k)"
+    text = f"{select} FROM {WINDOWS[kind]} GROUP BY window_start, window_end, ROLLUP (k)"
+    assert session.plan(text).physical.changes.is_insert_only
+    statement = begun(session, text)
+    first, result = statement.now, RESULTS[aggregate]
+    statement.wait(1)
+    statement.push(k=["a", "b", "a"], n=[1, 3, 2])
+    statement.wait(3)
+    windows = {"tumble": [(0, 4)], "hop": [(-2, 2), (0, 4)], "cumulate": [(0, 2), (0, 4)]}[kind]
+    given = statement.given
+    found = {(row[1] - first, row[2] - first, row[0], str(row[3]), row[4]) for row in given}
+    assert found == {
+        (start * 1000, end * 1000, key, str(result(values)), grouping)
+        for start, end in windows
+        for key, values, grouping in [("a", [1, 2], 0), (None, [1, 2, 3], 1), ("b", [3], 0)]
+    }
+
+
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_the_window_function_alone_gives_rows_with_windows_of_now(
     session: Session, kind: str
@@ -189,5 +213,7 @@ def test_an_aggregate_that_reads_its_window_is_one_of_rows_that_change(session: 
     late += f"'2020-01-01 00:00:00' {GROUPED}"
     again = "SELECT MAX(s) AS m FROM (SELECT k, window_start, window_end, SUM(n) AS s FROM "
     again += f"{WINDOWS['hop']} {GROUPED}) GROUP BY window_start, window_end"
-    for text in (late, again):
+    sessions = f"SELECT k, SUM(n) FROM {WINDOWS['session']} "
+    sessions += "GROUP BY window_start, window_end, ROLLUP (k)"
+    for text in (late, again, sessions):
         assert not session.plan(text).physical.changes.is_insert_only
