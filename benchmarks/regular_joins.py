@@ -19,7 +19,7 @@ from flinkpy.core.elements import ColumnBatch
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
 from flinkpy.relational.joins.regular_join import RegularJoinOperator
-from flinkpy.relational.state.held_bytes import held_bytes
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.sql.rex.relational_terms import JoinKind
 from tests.operators.harness import ChainHarness, linear
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from flinkpy.common.logical_types.logical_type import BigIntType, LogicalType
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.operators.spilling.operator_memory import OperatorMemory
 from flinkpy.relational.aggregates.calls_of_groups import partial_schema
 from flinkpy.relational.hash_groups.group_table import GroupPlan
 from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.hash_groups.spilling_groups import BoundedGroups
-from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
 from tests.relational.operator_runs import (

@@ -23,13 +23,13 @@ from flinkpy.core.errors import SavepointRestoreError
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
 from flinkpy.operators.columnar.state_tables import from_bytes, key_of_group
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.aggregates.calls_of_groups import plain_type
 from flinkpy.relational.groups.changed_results import ChangedResults
 from flinkpy.relational.groups.changing_calls import BatchOfGroups, ChangingCalls, HasEntries
 from flinkpy.relational.relational_operator import RelationalOperator
 from flinkpy.relational.state.expiry_of_numbers import Expiry
-from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.key_numbers import KeyNumbers
 from flinkpy.relational.state.rows_by_group import rows_by_group
 from flinkpy.sql.rex.rex_nodes import AggregateCall

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.columnar.key_index import PLACES
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.aggregates.calls_of_groups import (
     CallOfGroups,
     own_type,
@@ -23,7 +24,6 @@ from flinkpy.relational.aggregates.calls_of_groups import (
 from flinkpy.relational.aggregates.group_functions import accumulator_of
 from flinkpy.relational.group_numbers import GroupNumbers
 from flinkpy.relational.relational_operator import one_record_batch, pieces
-from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 

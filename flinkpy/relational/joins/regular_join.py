@@ -22,6 +22,7 @@ from flinkpy.common.types import RowKind
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.state_tables import from_bytes
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.joins.frozen_side import FrozenSide
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput, KeptRows, kept_rows
@@ -29,7 +30,6 @@ from flinkpy.relational.joins.row_changes import DELETE, INSERT, UPDATE_BEFORE, 
 from flinkpy.relational.joins.unending_join import UnendingJoin
 from flinkpy.relational.picked_rows import taken
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, empty_batch, with_schema
-from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.multi_map import Numbers, by_key
 from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore

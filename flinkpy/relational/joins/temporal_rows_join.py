@@ -19,13 +19,13 @@ from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch, Watermark
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import explained
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.changed_rows import AFTER, INSERT, changed_pieces
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.unending_join import UnendingJoin
 from flinkpy.relational.joins.versions_of_keys import NewVersions, VersionsOfKeys
 from flinkpy.relational.relational_operator import empty_batch, pieces
 from flinkpy.relational.state.group_times import Saved
-from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.waiting_rows import WaitingRows
 
 REGIONS = ("left", "right")

@@ -25,6 +25,7 @@ from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.changed_rows import BEFORE, are_added, changed_pieces, rounds
 from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.ranks.contenders import Contenders, Newcomers, replaced, standing
@@ -33,7 +34,6 @@ from flinkpy.relational.ranks.ranked_changes import RankedChange, Ranks
 from flinkpy.relational.ranks.sort_keys import SortKeys
 from flinkpy.relational.ranks.upsert_numbers import UpsertNumbers
 from flinkpy.relational.relational_operator import RelationalOperator, empty_batch, with_schema
-from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.ordered_rows import OrderedRows
 from flinkpy.relational.state.taken_back import contents, taken_back
 from flinkpy.sql.physical.physical_nodes import RankStrategy

@@ -15,9 +15,9 @@ from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.changed_rows import changed_pieces, rounds
 from flinkpy.relational.relational_operator import RelationalOperator, with_schema
-from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.rows_by_key import RowsByKey
 
 ROW = "row"

@@ -15,9 +15,9 @@ from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.changed_rows import AFTER, DELETE, INSERT, are_added, changed_pieces
 from flinkpy.relational.relational_operator import RelationalOperator, one_record_batch, with_schema
-from flinkpy.relational.state.held_bytes import held_bytes
 from flinkpy.relational.state.ordered_rows import OrderedRows
 from flinkpy.relational.state.taken_back import contents, taken_back
 
