@@ -26,10 +26,10 @@ from flinkpy.core.elements import CheckpointBarrier, ColumnBatch
 from flinkpy.core.ids import JobId
 from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.state import COLUMNS_MEMORY
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
 from flinkpy.relational.joins.regular_join import RegularJoinOperator
-from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.snapshots.saved_state import FrozenInPieces

@@ -16,10 +16,10 @@ import pyarrow as pa
 from benchmarks.harness import Comparison, quick
 from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY
 from flinkpy.core.elements import ColumnBatch
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput
 from flinkpy.relational.joins.regular_join import RegularJoinOperator
-from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.sql.rex.relational_terms import JoinKind
 from tests.operators.harness import ChainHarness, linear
 

@@ -23,9 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.harness import Comparison, quick
+from flinkpy.columns.aggregate_plan import plan_aggregates
 from flinkpy.common.logical_types.logical_type import BigIntType
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import StreamOperator
+from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator
+from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.joins.hash_join import HashJoinOperator
 from flinkpy.relational.joins.join_of_tables import JoinSpec
@@ -33,6 +37,7 @@ from flinkpy.relational.ordering.sort_rows import SortOperator
 from flinkpy.sql.physical.physical_nodes import Phase
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
+from flinkpy.table.expressions import col
 from tests.operators.harness import ChainHarness, linear
 
 LIMIT = 64 << 20
@@ -79,6 +84,12 @@ def operator_of(name: str) -> tuple[StreamOperator, tuple[Any, ...]]:
         spec = JoinSpec(JoinKind.INNER, (0,), (0,))
         operator = HashJoinOperator(spec, schema, other, pa.schema([*schema, *other]))
         return operator, (numbers, lambda count: numbers(count, "r_"))
+    if name.startswith("distinct"):
+        return batch_form(DistinctRowsOperator(("k",))), (numbers,)
+    if name.startswith("aggregate"):
+        aggregates = (col("v").sum.alias("s"), col("v").max.alias("m"))
+        plan = plan_aggregates(aggregates, ("k",), "aggregate()")
+        return batch_form(KeyedAggregatesOperator(("k",), plan.calls)), (numbers,)
     [schema] = {data.schema for data in texts(1)}
     return SortOperator([SortKey(0), SortKey(1, descending=True)], schema), (texts,)
 

@@ -33,6 +33,7 @@ from flinkpy.datastream.verbs.caching import Cache, NoOperator
 from flinkpy.datastream.verbs.connected import Connected
 from flinkpy.datastream.verbs.iterating import Iteration, iterate
 from flinkpy.datastream.verbs.stream_verbs import KeyedVerbs, StreamVerbs
+from flinkpy.datastream.windowed.full_windows import PartitionWindowedStream
 from flinkpy.datastream.windowed.window_checks import checked_assigner, count_windows
 from flinkpy.datastream.windowed.window_verbs import AllWindows, KeyedWindows
 from flinkpy.graph.partitioning import BROADCAST
@@ -104,6 +105,15 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         """
         assigner, trigger = count_windows(size, slide, "count_window_all()")
         return AllWindowedStream(self, assigner).trigger(trigger)
+
+    def full_window_partition(self) -> PartitionWindowedStream[DataStream]:
+        """All records of a partition, when the input has ended: of each key of a keyed stream, else
+        of each subtask (in BATCH only).
+
+        >>> numbers.full_window_partition().sort_partition(0).sink_to(sink)  # doctest: +SKIP
+        """
+        is_keyed = isinstance(self, KeyedStream)
+        return PartitionWindowedStream(self.recorded, self._stream, is_keyed=is_keyed)
 
     # -- patterns ----------------------------------------------------------------------------------
 

@@ -9,6 +9,9 @@ needs ``open``, state, timers or two inputs:
 >>> class Split(FlatMapFunction):
 ...     def flat_map(self, value):
 ...         yield from value.split()
+>>> class Numbered(MapPartitionFunction):
+...     def map_partition(self, values):
+...         return enumerate(values)
 >>> class Known(FilterFunction):
 ...     def open(self, runtime_context):
 ...         self.names = {"ann", "ben"}
@@ -109,6 +112,7 @@ from flinkpy.operators.functions import (
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
+    MapPartitionFunction,
     Partitioner,
     ProcessFunction,
     ReduceFunction,
@@ -157,6 +161,7 @@ __all__ = [
     "KeyedStateStore",
     "KeySelector",
     "MapFunction",
+    "MapPartitionFunction",
     "Partitioner",
     "ProcessFunction",
     "ReduceFunction",

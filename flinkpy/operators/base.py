@@ -54,9 +54,9 @@ class BatchForm(Enum):
         "with two inputs ``keys``"
     )
     LAST_RESULT_OF_KEY = "the same, and only the last result of each key goes out"
-    LAST_ROW_OF_KEY = (
-        "as in a stream, over columns, but only the last row of each key goes out; the "
-        "operator has ``keys``"
+    ONE_ROW_OF_KEY = (
+        "as in a stream, over columns, but only one row of each key goes out; the operator is a "
+        "``KeyedColumnsOperator``"
     )
     BROADCAST_FIRST = (
         "the second input before the first; the first by key, if the operator has ``key``"

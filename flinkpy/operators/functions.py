@@ -8,7 +8,7 @@ the end, also after a failure. What cannot be pickled (connections, locks, model
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -176,6 +176,14 @@ class ReduceFunction(Function):
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
         """Combines the two values into one of the same type; ``value1`` is the result so far."""
+
+
+class MapPartitionFunction(Function):
+    """Maps all records of a partition: ``full_window_partition().map_partition(...)``."""
+
+    @abstractmethod
+    def map_partition(self, values: Iterator[Any]) -> Iterable[Any]:
+        """Yields, or returns as an iterable, any number of results."""
 
 
 class AggregateFunction(Function):

@@ -24,6 +24,7 @@ from flinkpy.windowing.serializers import (
 )
 from flinkpy.windowing.triggers import (
     CountTrigger,
+    EndOfStreamTrigger,
     EventTimeTrigger,
     NeverTrigger,
     ProcessingTimeTrigger,
@@ -271,21 +272,36 @@ def _offset_of(offset: Span | None) -> int:
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """Puts all records into one window. Its default trigger never fires, so set another.
+    """Puts all records into one window. Its default trigger never fires, so set another, or have
+    it fire when the input has ended.
 
     >>> GlobalWindows.create()
     GlobalWindows()
     """
 
+    _ends_with_stream = False
+
     @staticmethod
     def create() -> GlobalWindows:
         return GlobalWindows()
+
+    @staticmethod
+    def create_with_end_of_stream_trigger() -> GlobalWindows:
+        """The window of all records of an input that ends: of aggregates, joins and co-groups
+        without windows.
+
+        >>> GlobalWindows.create_with_end_of_stream_trigger().get_default_trigger()
+        EndOfStreamTrigger()
+        """
+        found = GlobalWindows()
+        found._ends_with_stream = True
+        return found
 
     def assign_windows(self, element: object, timestamp: int, context: Any) -> list[GlobalWindow]:
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: object = None) -> Trigger[Any, GlobalWindow]:
-        return NeverTrigger()
+        return EndOfStreamTrigger() if self._ends_with_stream else NeverTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[GlobalWindow]:
         return GlobalWindowSerializer()

@@ -162,6 +162,25 @@ class NeverTrigger(_BaseTrigger[GlobalWindow]):
     """
 
 
+class EndOfStreamTrigger(_BaseTrigger[GlobalWindow]):
+    """Fires when the input has ended.
+
+    >>> EndOfStreamTrigger()
+    EndOfStreamTrigger()
+    """
+
+    def on_element(
+        self, element: object, timestamp: int, window: GlobalWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        ctx.register_event_time_timer(window.max_timestamp())
+        return CONTINUE
+
+    def on_event_time(
+        self, time: int, window: GlobalWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        return FIRE_AND_PURGE if time == window.max_timestamp() else CONTINUE
+
+
 class EventTimeTrigger(_BaseTrigger[TimeWindow]):
     """Fires when the watermark reaches the window's end, and again for every late record.
 

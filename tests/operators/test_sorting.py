@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import ProgramError, ResourceUnavailableError
-from flinkpy.operators.batch import sorting
+from flinkpy.operators.batch import sorted_records, sorting
+from flinkpy.operators.batch.sorted_records import SortedRecords, rank_of
 from flinkpy.operators.batch.sorting import NO_TIME, KeyGroups
+from tests.open_files import open_spill_files
 
 KEYS = st.one_of(
     st.integers(-3, 3), st.sampled_from(["a", "b", 1.0, True, None, (1, "x"), (1.0, "x")])
@@ -115,5 +117,37 @@ def test_records_that_do_not_pickle_are_the_programs_mistake() -> None:
         KeyGroups(0).add("a", [(number for number in range(3))])
 
 
+@given(
+    st.lists(st.lists(st.none() | st.floats(), max_size=30), max_size=30),
+    st.booleans(),
+    st.sampled_from([0, 2_000, 1 << 20]),
+)
+@settings(max_examples=30)
+def test_records_are_in_the_order_of_their_key_and_equal_ones_in_their_own(
+    batches: list[list[Any]], descending: bool, memory: int
+) -> None:
+    found = SortedRecords(lambda pair: pair[0], descending=descending, memory=memory)
+    given_records: list[Any] = []
+    for batch in batches:
+        records = [(key, len(given_records) + at) for at, key in enumerate(batch)]
+        found.add(records)
+        given_records += records
+    wanted = sorted(given_records, key=lambda pair: rank_of(pair[0]), reverse=descending)
+    assert [at for _, at in found.records()] == [at for _, at in wanted]
+    found.close()
+
+
+def test_more_runs_of_records_than_can_be_merged_at_once_are_merged_in_steps() -> None:
+    before = open_spill_files()
+    found = SortedRecords(lambda number: number % 7, descending=False, memory=0)
+    for number in range(5_000):
+        found.add([number])
+    assert list(found.records()) == sorted(range(5_000), key=lambda number: number % 7)
+    assert found.spilled
+    found.close()
+    assert open_spill_files() == before
+
+
 def test_the_documentation_holds() -> None:
     assert doctest.testmod(sorting).failed == 0
+    assert doctest.testmod(sorted_records).failed == 0

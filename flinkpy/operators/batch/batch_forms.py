@@ -60,10 +60,10 @@ def batch_form(operator: Any) -> Any:
         wrapped = SortedInput(operator, operator.key, only_last=True)
     elif form is BatchForm.BROADCAST_FIRST:
         wrapped = BroadcastFirst(operator, getattr(operator, "key", None))
-    elif form is BatchForm.LAST_ROW_OF_KEY:
-        from flinkpy.operators.batch.last_rows import LastRows
+    elif form is BatchForm.ONE_ROW_OF_KEY:
+        from flinkpy.operators.batch.one_row_of_key import OneRowOfKey
 
-        wrapped = LastRows(operator)
+        wrapped = OneRowOfKey(operator)
     elif form is BatchForm.AT_END_OF_TIME:
         wrapped = TimelessInputs(operator) if two_inputs else TimelessInput(operator)
     elif form is not BatchForm.AS_IN_STREAM:

@@ -73,7 +73,7 @@ class KeyGroups:
         self._sizes = SizeEstimator()
         self._held = 0.0
         self._file: SpillFile | None = None
-        self._by_value = StreamPickler(only_here=True)
+        self._pickler = RecordPickler()
         self.runs: list[tuple[int, int]] = []  # where each run begins and ends in the file
 
     def add(
@@ -153,8 +153,9 @@ class KeyGroups:
         waiting: list[bytes] = []
         waiting_bytes = 0
         for number, key in sorted(((stable_hash(key), key) for key in groups), key=itemgetter(0)):
-            chunks = [self._dumped(part) for part in _chunks(iter(self._sorted(groups.pop(key))))]
-            key_bytes = self._dumped(key)
+            dumps = self._pickler.dumps
+            chunks = [dumps(part) for part in _chunks(iter(self._sorted(groups.pop(key))))]
+            key_bytes = dumps(key)
             group = [
                 _GROUP.pack(
                     number, len(key_bytes), sum(map(len, chunks)) + _CHUNK.size * len(chunks)
@@ -170,14 +171,6 @@ class KeyGroups:
                 waiting, waiting_bytes = [], 0
         file.append(waiting)
         self.runs.append((start, file.size))
-
-    def _dumped(self, items: object) -> bytes:
-        """Pickles the items; classes of the user's ``__main__`` only by name, because this process
-        reads them again."""
-        try:
-            return pickle.dumps(items, 5)
-        except Exception:
-            return _dumped_by_value(items, self._by_value)
 
     def _merged(self) -> Iterator[tuple[Any, Chunks]]:
         assert self._file is not None
@@ -207,6 +200,21 @@ class KeyGroups:
         return _chunks(
             heapq.merge(*(chain.from_iterable(chunks) for chunks in opened), key=_by_time)
         )
+
+
+class RecordPickler:
+    """Pickles records that this process reads again: so classes of the user's ``__main__`` by name
+    only."""
+
+    def __init__(self) -> None:
+        self._by_value = StreamPickler(only_here=True)
+
+    def dumps(self, items: object) -> bytes:
+        """The items as bytes. Raises ProgramError for what cannot be pickled."""
+        try:
+            return pickle.dumps(items, 5)
+        except Exception:
+            return _dumped_by_value(items, self._by_value)
 
 
 class _Group(NamedTuple):

@@ -30,6 +30,7 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
     """Aggregates per key with a single key. In a batch job there is a row even if no record comes,
     provided that the columns are known while the program is built (``schema``)."""
 
+    has_many_keys = False
     merges = False  # whether its input comes from LocalAggregatesOperators; its state is the same
 
     def __init__(

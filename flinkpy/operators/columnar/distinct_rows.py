@@ -31,8 +31,6 @@ class DistinctRowsOperator(KeyedColumnsOperator):
     """Passes on the first record of each key. Its state has the key columns of all records that it
     has passed on."""
 
-    batch_form = BatchForm.AS_IN_STREAM
-
     def __init__(self, keys: Sequence[str]) -> None:
         self.keys = tuple(keys)
 
@@ -44,9 +42,16 @@ class DistinctRowsOperator(KeyedColumnsOperator):
         return data.select([column_index(name, data.schema) for name in self.keys])
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch | None:
-        keyed = self._index.of(batch.data)
-        self._firsts.add(self.first_columns(batch.data), keyed)
-        return _only(batch, np.sort(keyed.firsts[keyed.is_new]))
+        fresh = self._index.numbers(batch.data).fresh
+        if len(fresh):
+            self._firsts.add_new(self.first_columns(batch.data), fresh)
+        return _only(batch, np.sort(fresh))
+
+    def take(self, batch: ColumnBatch) -> ColumnBatch | None:
+        return self.process_columns(batch)
+
+    def last_rows(self) -> None:
+        """None: they went out as they came."""
 
     def values(self, data: object) -> list[Any]:
         return []

@@ -27,7 +27,7 @@ from flinkpy.operators.columnar.column_operators import (
     explained,
     one_batch,
 )
-from flinkpy.operators.columnar.key_index import Grown, KeyIndex, check_keys
+from flinkpy.operators.columnar.key_index import PLACES, Grown, KeyIndex, check_keys
 from flinkpy.operators.columnar.records_of_keys import FirstRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
@@ -113,15 +113,18 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     """What running aggregates over columns share: the keys, the first record of each key, and the
     snapshots."""
 
-    batch_form = BatchForm.LAST_ROW_OF_KEY
+    batch_form = BatchForm.ONE_ROW_OF_KEY
     keeps_timestamps = True
     takes_changes = INSERT_ONLY
+    has_many_keys = True  # or a single one
     keys: Sequence[str]
     _index: KeyIndex
     _firsts: FirstRecords
     _accumulators: Sequence[KeyedAccumulators] = ()
     _waiting: list[tuple[list[Any], Any]]  # columns, and the number of each record's key
-    _waiting_records = 0
+    _waiting_records = _waiting_bytes = 0
+    _most_waiting: int | None = None  # bytes; None: any number
+    _places = PLACES
     _stamps: Grown
     _is_stamped = False
 
@@ -151,20 +154,53 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         """Sets the timestamps of keys for new records to those that the last running row would
         have."""
 
-    def take(self, batch: ColumnBatch) -> None:
-        """Takes records for ``last_rows`` without emitting running results. They wait, and are
-        accumulated when there are many."""
+    def limit_memory(self, waiting: int) -> None:
+        """Lets so many bytes of records wait at most. Called before the first record."""
+        self._most_waiting, self._places = waiting, min(PLACES, waiting // 8)
+        self.begin_anew()
+
+    @property
+    def input_schema(self) -> pa.Schema:
+        """Of the records, once one has come."""
+        return self._schema
+
+    @property
+    def grows(self) -> bool:
+        """Whether a key takes more memory with each of its records; known once one has come."""
+        return any(each.of.of.needs_objects() for each in self._accumulators)
+
+    def growth(self, records: int) -> int:
+        """How many bytes it takes for a moment to make room for so many more keys, at most."""
+        return self._index.growth(records)
+
+    def kept_parts(self) -> Sequence[object]:
+        """What is kept of the keys."""
+        return self._index, self._firsts, self._accumulators, self._stamps
+
+    def is_known(self, data: pa.RecordBatch) -> Any:
+        """For each record: whether its key is there."""
+        return self._index.find(data) >= 0
+
+    def take(self, batch: ColumnBatch) -> ColumnBatch | None:
+        """Takes records for ``last_rows``, or gives the results of a batch job that go out as they
+        come. Records wait, and are accumulated when there are many."""
         data, numbered = batch.data, self._index.numbers(batch.data)
         ids = numbered.ids
         if len(numbered.fresh):
             self._firsts.add_new(self.first_columns(data), numbered.fresh)
-        self._waiting.append((self.values(data), ids))
+        values = self.values(data)
+        self._waiting.append((values, ids))
         self._waiting_records += len(ids)
+        is_much = False
+        if self._most_waiting is not None:
+            self._waiting_bytes += ids.nbytes + sum(column.nbytes for column in values)
+            is_much = self._waiting_bytes > self._most_waiting
         if batch.timestamps is not None:
             self.stamp(self._stamps.reach(len(self._index)), ids, batch.timestamps)
             self._is_stamped = True
-        if self._waiting_records > max(_WAITING, 2 * len(self._index)):
+        if is_much or self._waiting_records > max(_WAITING, 2 * len(self._index)):
             self._accumulate()
+        return None
 
     def take_batch(self, batch: Batch) -> None:
         """Takes a batch for ``last_results`` of a stream. No running result is computed, so none
@@ -195,7 +231,8 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
 
     def _accumulate(self) -> None:
         if self._waiting:
-            waiting, self._waiting, self._waiting_records = self._waiting, [], 0
+            waiting, self._waiting = self._waiting, []
+            self._waiting_records = self._waiting_bytes = 0
             columns, ids = waiting[0]
             if len(waiting) > 1:
                 columns = [
@@ -213,12 +250,18 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
 
     def open(self) -> None:
         self._schema = None
-        self._index, self._firsts = KeyIndex(self.keys), FirstRecords()
-        self._accumulators = []
-        self._waiting, self._waiting_records = [], 0
-        self._stamps, self._is_stamped = Grown(np.int64, MIN_TIMESTAMP), False
+        self.begin_anew()
         for data in self.backend.register_region(STATE, self._frozen).values():
             self._restore(from_bytes(data))
+
+    def begin_anew(self) -> None:
+        """Lets go of all keys."""
+        self._index, self._firsts = KeyIndex(self.keys, self._places), FirstRecords()
+        self._accumulators = []
+        self._waiting, self._waiting_records, self._waiting_bytes = [], 0, 0
+        self._stamps, self._is_stamped = Grown(np.int64, MIN_TIMESTAMP), False
+        if self._schema is not None:
+            self.prepare(self._schema)
 
     def _restore(self, batch: Any) -> None:
         if self._schema is None:
