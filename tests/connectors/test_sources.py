@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -22,7 +23,8 @@ from flinkpy.connectors.memory.ranges import (
     RangeSource,
     cut,
 )
-from flinkpy.connectors.source_api.python_source import PythonSource
+from flinkpy.connectors.source_api.enumerators import SplitDiscovery, SplitShares
+from flinkpy.connectors.source_api.python_source import PythonSource, PythonSplit
 from flinkpy.connectors.source_api.source import Boundedness, InputStatus
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import JobExecutionError, ProgramError, UserCodeError
@@ -470,3 +472,57 @@ def test_times_of_a_readers_batch_may_be_numpys_numbers_and_datetimes() -> None:
     second = datetime.datetime(1970, 1, 1, 0, 0, 1)
     assert times_in_a_job([np.int64(7), second, 3]) == [7, 1000, 3]
     assert times_in_a_job(np.array([7, 8, 9])) == [7, 8, 9]
+
+
+class Assigned:
+    """What an enumerator assigns to the readers of a source."""
+
+    def __init__(self, parallelism: int) -> None:
+        self.parallelism = parallelism
+        self.registered_readers: dict[int, str] = {}
+        self.splits: dict[int, list[str]] = {}
+
+    def assign_splits(self, subtask: int, splits: list[Any]) -> None:
+        self.splits[subtask] = [split.split_id for split in splits]
+
+    def call_async(self, call: Any, found: Any, interval_s: float | None = None) -> None: ...
+
+    def send_event_to_reader(self, subtask: int, event: Any) -> None: ...
+
+    def signal_no_more_splits(self, subtask: int) -> None: ...
+
+
+@pytest.mark.parametrize(("parallelism", "wanted"), [(2, {1: ["b"]}), (3, {0: ["b"]})])
+def test_a_split_that_waited_for_its_reader_at_a_checkpoint_goes_to_that_reader(
+    parallelism: int, wanted: dict[int, list[str]]
+) -> None:
+    """With the same parallelism: watermarks of the other readers may be in flight."""
+    splits = [PythonSplit(name, None, 0) for name in "abc"]
+    shares: Any = SplitShares(Assigned(2), lambda _: splits)
+    discovery: Any = SplitDiscovery(Assigned(2), lambda _: splits, 1)
+    shares.start()
+    discovery._found(splits, None)
+    for enumerator in (shares, discovery):
+        enumerator.add_reader(0)
+        saved = pickle.loads(pickle.dumps(enumerator.snapshot_state(1)))
+        context: Any = Assigned(parallelism)
+        again: Any = (
+            SplitShares(context, lambda _: splits, saved)
+            if enumerator is shares
+            else SplitDiscovery(context, lambda _: splits, 1, saved)
+        )
+        if enumerator is shares:
+            again.start()
+        for subtask in range(parallelism):
+            again.add_reader(subtask)
+        assert {at: given for at, given in context.splits.items() if given} == wanted
+
+
+def test_a_savepoint_that_does_not_say_whose_splits_are_left_gives_them_in_turn() -> None:
+    context: Any = Assigned(2)
+    left = [PythonSplit(name, None, 0) for name in "xyz"]
+    enumerator: Any = SplitShares(context, lambda _: [], left)
+    enumerator.start()
+    for subtask in range(2):
+        enumerator.add_reader(subtask)
+    assert context.splits == {0: ["x", "z"], 1: ["y"]}

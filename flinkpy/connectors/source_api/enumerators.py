@@ -123,6 +123,34 @@ class SplitQueue(SplitPool[S]):
         )
 
 
+@dataclass(frozen=True)
+class SharesLeft(Generic[S]):
+    """Splits that were not assigned yet at a checkpoint, by the reader that was to get them."""
+
+    parallelism: int
+    shares: tuple[tuple[int, tuple[S, ...]], ...]
+
+
+def _saved(shares: dict[int, list[S]], parallelism: int) -> SharesLeft[S]:
+    return SharesLeft(
+        parallelism, tuple((subtask, tuple(splits)) for subtask, splits in shares.items())
+    )
+
+
+def _restored(left: Iterable[S] | SharesLeft[S], parallelism: int) -> dict[int, list[S]]:
+    """The share of each reader. It stays the same with the same parallelism: watermarks of other
+    readers may be in flight, which records of these splits must not come behind. Otherwise, and of
+    a savepoint that does not say whose they were, the readers get them in turn."""
+    if isinstance(left, SharesLeft):
+        if left.parallelism == parallelism:
+            return {subtask: list(splits) for subtask, splits in left.shares}
+        left = [split for _, splits in left.shares for split in splits]
+    shares: dict[int, list[S]] = {}
+    for index, split in enumerate(left):
+        shares.setdefault(index % parallelism, []).append(split)
+    return shares
+
+
 class SplitShares(SplitEnumerator[S]):
     """Assigns all splits at the start, to the readers in turn. For splits without end, which are
     read concurrently."""
@@ -131,7 +159,7 @@ class SplitShares(SplitEnumerator[S]):
         self,
         context: SplitEnumeratorContext[S],
         discover: Callable[[int], Iterable[S]],
-        checkpoint: list[S] | None = None,
+        checkpoint: list[S] | SharesLeft[S] | None = None,
     ) -> None:
         self._context = context
         self._discover = discover
@@ -140,10 +168,8 @@ class SplitShares(SplitEnumerator[S]):
 
     def start(self) -> None:
         parallelism = self._context.parallelism
-        for index, split in enumerate(
-            self._discover(parallelism) if self._restored is None else self._restored
-        ):
-            self._shares.setdefault(index % parallelism, []).append(split)
+        splits = self._discover(parallelism) if self._restored is None else self._restored
+        self._shares = _restored(splits, parallelism)
 
     def add_reader(self, subtask: int) -> None:
         self._context.assign_splits(subtask, self._shares.pop(subtask, []))
@@ -155,8 +181,8 @@ class SplitShares(SplitEnumerator[S]):
     def add_splits_back(self, splits: list[S], subtask: int) -> None:
         self._shares.setdefault(subtask, []).extend(splits)
 
-    def snapshot_state(self, checkpoint_id: int) -> list[S]:
-        return [split for share in self._shares.values() for split in share]
+    def snapshot_state(self, checkpoint_id: int) -> SharesLeft[S]:
+        return _saved(self._shares, self._context.parallelism)
 
     def __repr__(self) -> str:
         return f"<SplitShares: {sum(map(len, self._shares.values()))} splits left>"
@@ -168,7 +194,7 @@ class DiscoveredSplits(Generic[S]):
 
     # the ids of all splits that were found, in this order; None: it had not looked yet
     seen: tuple[str, ...] | None
-    left: tuple[S, ...]
+    left: tuple[S, ...] | SharesLeft[S]
 
 
 class SplitDiscovery(SplitEnumerator[S]):
@@ -194,9 +220,8 @@ class SplitDiscovery(SplitEnumerator[S]):
             (checkpoint.seen if checkpoint is not None else None) or ()
         )
         self._has_looked = checkpoint is not None and checkpoint.seen is not None
-        self._shares: dict[int, list[S]] = {}  # of readers that have not registered yet
-        for index, split in enumerate(checkpoint.left if checkpoint is not None else ()):
-            self._shares.setdefault(index % context.parallelism, []).append(split)
+        left = checkpoint.left if checkpoint is not None else ()
+        self._shares = _restored(left, context.parallelism)  # of readers not registered yet
 
     def start(self) -> None:
         parallelism = self._context.parallelism
@@ -236,9 +261,7 @@ class SplitDiscovery(SplitEnumerator[S]):
 
     def snapshot_state(self, checkpoint_id: int) -> DiscoveredSplits[S]:
         seen = tuple(self._seen) if self._has_looked else None
-        return DiscoveredSplits(
-            seen, tuple(split for share in self._shares.values() for split in share)
-        )
+        return DiscoveredSplits(seen, _saved(self._shares, self._context.parallelism))
 
     def __repr__(self) -> str:
         return (
