@@ -347,7 +347,7 @@ class GeneratedLoop:
         name = self._expressions[condition]
         called = self._called.setdefault(condition, f"holds{len(self._called)}")
         self._names[called] = condition.bind()
-        return f"({name} if {name} is not None else ({name} := {called}(event, context)))"
+        return f"({name} if {name} is not None else ({name} := {called}(event, None)))"
 
     def _asked(self, condition: Condition) -> str:
         called = self._called.setdefault(condition, f"holds{len(self._called)}")

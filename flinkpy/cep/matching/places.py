@@ -6,10 +6,11 @@ candidates of its batch stay in memory; so this is for patterns with a ``within`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import repeat
-from typing import Any
+from collections.abc import Callable
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from flinkpy.cep.automaton.partial_matches import Found
@@ -17,6 +18,9 @@ from flinkpy.cep.automaton.pattern_states import Automaton
 from flinkpy.cep.event_conditions import Always, Condition, Not, OfColumns, TwoConditions
 from flinkpy.columns.values.conversion import python_values, rows_of_batch
 from flinkpy.common.types import Row, named_row
+
+if TYPE_CHECKING:
+    from flinkpy.cep.matching.pending_columns import Numbers
 
 
 class CandidateRows:
@@ -35,7 +39,7 @@ class CandidateRows:
         names = tuple(self._data.schema.names)
         return named_row(names, [column[at] for column in self._columns])
 
-    def rows(self, places: Sequence[int]) -> list[Row]:
+    def rows(self, places: Numbers) -> list[Row]:
         """The rows at these places."""
         return rows_of_batch(self._data.take(pa.array(places)))
 
@@ -67,21 +71,35 @@ def places_of(data: pa.RecordBatch) -> list[Any]:
 
 def with_rows(found: list[Found], own: Callable[[Any], Any]) -> list[Found]:
     """The same matches, with rows of their own in the lists of their events."""
-    wanted: dict[int, tuple[CandidateRows, list[int], list[tuple[list[Any], int]]]] = {}
-    for each in found:
-        for events in each.match.values():
-            for at, event in enumerate(events):
-                if type(event) is Place:
-                    rows, place = event
-                    _, places, targets = wanted.setdefault(id(rows), (rows, [], []))
-                    places.append(place)
-                    targets.append((events, at))
-                else:
-                    events[at] = own(event)
-    for rows, places, targets in wanted.values():
-        for row, (events, at) in zip(rows.rows(places), targets):
-            events[at] = row
+    lists = [events for each in found for events in each.match.values()]
+    events = list(chain.from_iterable(lists))
+    places = [at for at, event in enumerate(events) if type(event) is Place]
+    if len(places) == len(events):
+        made = _rows_at(events)
+    else:
+        made = [event if type(event) is Place else own(event) for event in events]
+        for at, row in zip(places, _rows_at([events[at] for at in places])):
+            made[at] = row
+    upcoming = iter(made)
+    for each in lists:
+        each[:] = islice(upcoming, len(each))
     return found
+
+
+def _rows_at(places: list[Any]) -> list[Any]:
+    """The rows at these places, for each batch at once."""
+    if not places:
+        return []
+    batches: dict[CandidateRows, int] = {}
+    of_place = [batches.setdefault(batch, len(batches)) for batch, _ in places]
+    numbers = np.array([number for _, number in places])
+    order = np.argsort(of_place, kind="stable")
+    ends = np.cumsum(np.bincount(of_place))
+    rows: list[Any] = [None] * len(places)
+    for batch, some in zip(batches, np.split(order, ends[:-1])):
+        for at, row in zip(some.tolist(), batch.rows(numbers[some])):
+            rows[at] = row
+    return rows
 
 
 def needs_no_events(automaton: Automaton) -> bool:
