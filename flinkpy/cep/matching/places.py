@@ -20,7 +20,7 @@ from flinkpy.columns.values.conversion import python_values, rows_of_batch
 from flinkpy.common.types import Row, named_row
 
 if TYPE_CHECKING:
-    from flinkpy.cep.matching.pending_columns import Numbers
+    import numpy.typing as npt
 
 
 class CandidateRows:
@@ -39,7 +39,7 @@ class CandidateRows:
         names = tuple(self._data.schema.names)
         return named_row(names, [column[at] for column in self._columns])
 
-    def rows(self, places: Numbers) -> list[Row]:
+    def rows(self, places: npt.NDArray[np.int64]) -> list[Row]:
         """The rows at these places."""
         return rows_of_batch(self._data.take(pa.array(places)))
 
