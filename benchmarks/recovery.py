@@ -83,16 +83,17 @@ class Marks:
 
 
 class StateHandler(logging.Handler):
-    """Marks how the job's state changes: the JobMaster logs that."""
+    """Marks how the job's state changes: the cluster logs each event of a job."""
 
     def __init__(self, marks: Marks) -> None:
         super().__init__(logging.INFO)
         self._marks = marks
 
     def emit(self, record: logging.LogRecord) -> None:
-        if isinstance(record.args, tuple) and len(record.args) == 4:
+        event = getattr(record, "event", None)
+        if event and event["kind"] == "job":
             with suppress(FileNotFoundError):  # a later job, when the folder has gone
-                self._marks.add(str(record.args[-1]))
+                self._marks.add(event["state"])
 
 
 class WatchedSource(DataGeneratorSource):
@@ -104,7 +105,7 @@ class WatchedSource(DataGeneratorSource):
         self._marks = marks
 
     def create_enumerator(self, context: Any, checkpoint: Any = None) -> Any:
-        log = logging.getLogger("flinkpy.jobmaster")
+        log = logging.getLogger("flinkpy.events")
         log.setLevel(logging.INFO)
         log.handlers = [StateHandler(self._marks)]
         self._marks.add("enumerator")

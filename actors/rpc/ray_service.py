@@ -138,6 +138,7 @@ class RayPeer:
         self._watching = False
         self._life: str | None = None  # of the watched process
         self._lost: str | None = None  # why nothing can be sent any more
+        self._is_out_of_reach = False
         self._lock = threading.Lock()
 
     def resolve(self) -> None:
@@ -191,7 +192,9 @@ class RayPeer:
                     partial(self._answered, request_id)
                 )
         except Exception as error:  # Ray was shut down meanwhile
-            log.warning("a message to %s cannot be sent: %s", self.process, error)
+            if not self._is_out_of_reach:  # one line, not one for each heartbeat
+                self._is_out_of_reach = True
+                log.warning("no message reaches %s any more: %s", self.process, error)
             self._fail(request_id, f"process {self.process} cannot be reached: {error}")
 
     def _answered(self, request_id: int, done: Any) -> None:

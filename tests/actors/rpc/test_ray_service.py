@@ -83,6 +83,33 @@ def test_an_ask_is_answered_from_another_process(service: RayRpcService, host: R
     assert gateway.thread().result(30) == f"{host.process}/sample"
 
 
+class RayIsDown:
+    """An actor's ``deliver`` behind a cluster that has gone."""
+
+    def options(self, **options: Any) -> Any:
+        return self
+
+    def remote(self, *message: Any) -> Any:
+        raise RuntimeError("Ray has been shut down")
+
+
+def test_heartbeats_into_a_cluster_that_has_gone_leave_one_line_in_the_log(
+    service: RayRpcService,
+    host: RayHost,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gone = SimpleNamespace(deliver=RayIsDown())
+    monkeypatch.setattr(ray_service, "ray", SimpleNamespace(get_actor=lambda *_, **__: gone))
+    peer = ray_service.RayPeer(service, host.process)
+    peer.resolve()
+    for _ in range(3):
+        peer.send(None, b"a heartbeat")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"no message reaches {host.process} any more: Ray has been shut down"
+    ]
+
+
 class AnswersAtOnce:
     """An actor's ``deliver`` whose answers are there before anybody can wait for them."""
 
