@@ -49,6 +49,16 @@ class TimedEntries(ABC):
         """All entries of these moments: about ``most`` keys at a time, and for them a dict of each
         moment."""
 
+    # -- entries with a number ---------------------------------------------------------------------
+
+    @abstractmethod
+    def append(self, moment: int, number: int, pieces: Iterable[tuple[Any, Any]]) -> None:
+        """Stores a value of each key beside those it has at the moment. Numbers ascend."""
+
+    @abstractmethod
+    def pieces(self, moment: int, key: Any) -> list[tuple[int, Any]]:
+        """The numbers and values of a key at a moment, in the order of their numbers."""
+
     # -- entries with a name and no value ----------------------------------------------------------
 
     @abstractmethod

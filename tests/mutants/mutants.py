@@ -40,6 +40,7 @@ class Mutant(NamedTuple):
 
 
 BEYOND_MEMORY = "tests/windowing/test_windows_beyond_memory.py"
+JOINS_BEYOND_MEMORY = "tests/windowing/test_joins_beyond_memory.py"
 RULES = "tests/actors/endpoints/test_control_plane_rules.py"
 PROTOCOL = "tests/actors/endpoints/test_slot_protocol.py"
 STATUS = "tests/actors/endpoints/test_job_status.py"
@@ -1180,6 +1181,34 @@ MUTANTS = (
         "            self._entries.drop(start)\n",
         "            pass\n",
         (BEYOND_MEMORY,),
+    ),
+    Mutant(
+        "a window join fires for records on disk as for those in memory",
+        "flinkpy/windowing/joins/slices_on_disk.py",
+        "                found += [(True, piece) for piece in self._written(start, group)]\n",
+        "                pass\n",
+        (JOINS_BEYOND_MEMORY,),
+    ),
+    Mutant(
+        "windows of records on disk that had fired before a restore are not fired again",
+        "flinkpy/windowing/joins/fired_before.py",
+        "        return lambda key: start in again.get(key, ())\n",
+        "        return None\n",
+        (JOINS_BEYOND_MEMORY,),
+    ),
+    Mutant(
+        "rows of columns on disk have fired until where their key group has",
+        "flinkpy/windowing/joins/rows_by_slice.py",
+        "            had_fired = self._fired.get(group, MIN_TIMESTAMP) >= window.max_timestamp()\n",
+        "            had_fired = False\n",
+        (JOINS_BEYOND_MEMORY,),
+    ),
+    Mutant(
+        "pieces of a log have their order behind a restore too",
+        "flinkpy/state/slice_log.py",
+        "        self._number = max((number for _, number, _ in restored), default=0)\n",
+        "        self._number = 0\n",
+        (JOINS_BEYOND_MEMORY,),
     ),
     Mutant(
         "entries of the database end where their range ends",

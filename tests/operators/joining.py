@@ -160,26 +160,23 @@ def rows(side: int, records: Sequence[Record]) -> RowBatch:
     return RowBatch([value for value, _ in records], [stamp for _, stamp in records])
 
 
-RAW_STEPS = st.lists(
-    st.one_of(
-        st.tuples(
-            st.sampled_from([0, 1]),
-            st.lists(st.tuples(st.integers(0, 3), st.integers(-12, 12)), min_size=1, max_size=6),
-        ),
-        st.integers(1, 12),
-        st.sampled_from([1, 2, 3]).map(lambda parallelism: ("restart", parallelism)),
+RAW_STEP = st.one_of(
+    st.tuples(
+        st.sampled_from([0, 1]),
+        st.lists(st.tuples(st.integers(0, 3), st.integers(-12, 12)), min_size=1, max_size=6),
     ),
-    max_size=25,
+    st.integers(1, 12),
+    st.sampled_from([1, 2, 3]).map(lambda parallelism: ("restart", parallelism)),
 )
 
 
 @st.composite
-def disordered(draw: Any) -> list[Any]:
+def disordered(draw: Any, at_least: int = 0) -> list[Any]:
     """Records around the watermark, before and behind it; watermarks that go up, in the end to the
-    end of time; restarts."""
+    end of time; restarts: at least so many steps."""
     steps: list[Any] = []
     watermark, number = 0, 0
-    for step in draw(RAW_STEPS):
+    for step in draw(st.lists(RAW_STEP, min_size=at_least, max_size=25)):
         if isinstance(step, int):
             watermark += step
             steps.append(watermark)

@@ -53,10 +53,7 @@ KEPT: dict[str, dict[str, str]] = {
     "AlignColumnsOperator": {"_select": FROM_INPUT, "_result": FROM_INPUT},
     "AlignedJoinOperator": {
         "_slices": REGION,
-        "_fired_before": REGION,
-        "_ahead": REGION,
-        "_again": REGION,
-        "_caught_up": REGION,
+        "_disk": REGION,
         "_frozen_before": NOTHING,
         "_copies": FROM_INPUT,
     },

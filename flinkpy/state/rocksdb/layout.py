@@ -105,6 +105,11 @@ class TimeLayout(MapLayout):
         at = moment_bytes(moment)
         return self.head(key) + at + sized(encode_key(key)) + encode_key(name)
 
+    def prefix_at(self, moment: int, key: object) -> bytes:
+        """What the places of a key at a moment begin with. Those of its numbers, which are not
+        negative, are in their order."""
+        return self.head(key) + moment_bytes(moment) + sized(encode_key(key))
+
     def places(self, moment: int, keys: list[Any]) -> list[bytes]:
         """The places of these keys at a moment, without a name."""
         at, prefix = moment_bytes(moment), self.prefix

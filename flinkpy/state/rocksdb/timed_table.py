@@ -126,6 +126,21 @@ class TimedTable(Entries):
         if count:
             yield parts
 
+    # -- numbers -----------------------------------------------------------------------------------
+
+    def append(self, moment: int, number: int, pieces: Iterable[tuple[Any, Any]]) -> None:
+        given = list(pieces)
+        at = (moment, number)
+        self.slots.write_all(
+            [(key, at) for key, _ in given],
+            self.layout.named_places([(moment, key, number) for key, _ in given]),
+            [value for _, value in given],
+        )
+
+    def pieces(self, moment: int, key: Any) -> list[tuple[int, Any]]:
+        entries = self._store.scan(self.layout.prefix_at(moment, key))
+        return [(at[1], value) for (_, at), value in self.slots.decoded(entries)]
+
     # -- names -------------------------------------------------------------------------------------
 
     def put_named(self, entries: list[tuple[int, Any, Any]]) -> None:
@@ -207,6 +222,14 @@ class TimedEntriesOnDisk(TimedEntries):
     def together(self, moments: list[int], most: int) -> Iterator[list[dict[Any, Any]]]:
         table = self._find(False)
         return iter(()) if table is None else table.together(moments, self._groups, most)
+
+    def append(self, moment: int, number: int, pieces: Iterable[tuple[Any, Any]]) -> None:
+        table = self._find(True)
+        assert table is not None
+        table.append(moment, number, pieces)
+
+    def pieces(self, moment: int, key: Any) -> list[tuple[int, Any]]:
+        return [] if (table := self._find(False)) is None else table.pieces(moment, key)
 
     def first_moment(self) -> int | None:
         table = self._find(False)

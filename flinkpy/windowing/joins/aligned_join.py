@@ -13,7 +13,8 @@ several slices, the records of a key are in order of slice, and within a slice i
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import compress, repeat
 from operator import length_hint
 from typing import Any, ClassVar
@@ -33,10 +34,13 @@ from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import Moment, emit_results
+from flinkpy.state.slice_log import RestoredLog, restored_log
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
-from flinkpy.windowing.joins.frozen_slices import FiredUntil, FrozenSlices
+from flinkpy.windowing.joins.fired_before import FiredBefore
+from flinkpy.windowing.joins.frozen_slices import FrozenSlices, Held, Saved
 from flinkpy.windowing.joins.join_loops import Part, add_by_key
+from flinkpy.windowing.joins.slices_on_disk import Sides, SlicesOnDisk
 from flinkpy.windowing.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
@@ -103,12 +107,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         assert slicing is not None, "made for aligned windows only"
         self._windows = AlignedWindows(slicing, self.allowed_lateness)
         self._slices: dict[int, JoinSlice] = {}
-        # Restored: window start -> key -> whether the window had ended
-        self._fired_before: dict[int, dict[Any, bool]] = {}
-        # restored: up to which moment the windows of the key had fired
-        self._ahead: dict[Any, int] = {}
-        # the starts of its windows that got records since, and fire again
-        self._again: dict[Any, tuple[int, ...]] = {}
+        self._fired_before = FiredBefore(self._windows, self.context.task.max_parallelism)
         self._frozen_before: list[ref[FrozenSlices]] = []
         self._copies = False
         self._restore()
@@ -140,18 +139,23 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
     # -- snapshots ---------------------------------------------------------------------------------
 
     def entries_held(self) -> int:
-        return sum(len(keys) for held in self._slices.values() for keys, _ in held.parts)
+        return sum(
+            len(keys) - begin
+            for _, sides, begins in self._held()
+            for (keys, _), begin in zip(sides, begins)
+        )
+
+    def _held(self) -> Iterator[Held]:
+        """The records that are not on disk."""
+        if self._disk is not None:
+            for start, leaving in self._disk.leaving.items():
+                yield start, leaving.parts, (leaving.begins[0], leaving.begins[1])
+        for start, slice_ in self._slices.items():
+            yield start, slice_.parts, (0, 0)
 
     def _frozen(self) -> FrozenSlices:
         """As state of the keys, so that it moves with their key groups."""
-        fired = FiredUntil(
-            self._windows.watermark, self._ahead, dict(self._again), self._windows.slicing.size
-        )
-        frozen = FrozenSlices(
-            {start: held.parts for start, held in self._slices.items()},
-            fired,
-            self.raise_unhashable,
-        )
+        frozen = FrozenSlices(self._held(), self._fired_before.frozen(), self.raise_unhashable)
         self._frozen_before = [each for each in self._frozen_before if each() is not None] + [
             ref(frozen)
         ]
@@ -165,28 +169,30 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         )
 
     def _restore(self) -> None:
-        """Windows that were complete before are not fired again for the keys that were there:
-        ``_fired_before`` has these. It is kept per key because after a change of parallelism each
-        key may come from another watermark. The next checkpoint may come before the watermark has
-        caught up."""
+        """Windows that were complete before are not fired again for the keys that were there. It is
+        known per key because after a change of parallelism each key may come from another
+        watermark. The next checkpoint may come before the watermark has caught up."""
         saved = self.backend.register_region(CONTENTS, self._frozen)
-        self._ahead = {key: until for key, (until, *_) in saved.items()}
-        self._caught_up = max(self._ahead.values(), default=MIN_TIMESTAMP)
+        most = self.context.task.max_parallelism
+        found = restored_log(
+            self.backend,
+            CONTENTS,
+            lambda group: _key_of_group(group, most),
+            self._fired_before.frozen_groups,
+        )
+        self._disk = None if found.log is None else SlicesOnDisk(found.log, most)
+        if found.log is not None:
+            self._fired_before.groups(found.told)
+            for start in found.log.starts:
+                self._slice(start)
+        else:
+            saved = together(saved, found)
         for key, (until, contents, *again) in saved.items():
-            if again:
-                self._again[key] = again[0]
+            self._fired_before.key(key, until, contents, again[0] if again else ())
             for start, sides in contents.items():
-                slice_ = self._slice(start)
                 for side, values in enumerate(sides):
-                    slice_.add(side, [key] * len(values), values)
+                    self._slice(start).add(side, [key] * len(values), values)
                     self.note_mutable(values)
-                for window in self._windows.slicing.windows_of(start):
-                    if window.max_timestamp() <= until and window.start not in self._again.get(
-                        key, ()
-                    ):
-                        self._fired_before.setdefault(window.start, {})[key] = (
-                            self._windows.cleanup_time(window.end) <= until
-                        )
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -214,9 +220,11 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                 return None
             earliest = min(stamps)
         self.note_mutable(values)
+        if self._disk is not None and not self._fired_before.is_catching_up:
+            self._disk.after_batch(len(keys), self._slices, JoinSlice)
         slicing = self._windows.slicing
         start = slicing.slice_of(earliest)
-        if self._fired_before or self._windows.is_complete(earliest):
+        if self._fired_before.holds_windows or self._windows.is_complete(earliest):
             return self._add_late(side, keys, values, stamps)
         if max(stamps) < start + slicing.width:
             if slicing.last_window_end(start) is not None:
@@ -251,56 +259,86 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             if not windows:
                 self.drop_late(int(aligned.is_late(stamp)))
                 continue
+            for window in windows:
+                self._fired_before.gets_record(window, key, partial(self._has_on_disk, window, key))
             self._slice(aligned.slicing.slice_of(stamp)).add(side, [key], [value])
             for window in windows:
-                fired_before = self._fired_before.get(window.start)
-                if fired_before is not None and fired_before.get(key) is False:
-                    del fired_before[key]
-                    self._again[key] = (*self._again.get(key, ()), window.start)
                 if window.max_timestamp() <= aligned.watermark:
-                    yield from self._fire(
-                        window,
-                        lambda side, slice_, key=key: (
-                            ([key] * len(found), found)
-                            if (found := slice_.of_key(side, key))
-                            else None
-                        ),
-                    )
+                    yield from self._fire(window, self._of_key(window, key))
 
     # -- windows -----------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: Watermark) -> Work:
         for window in self._windows.advance(watermark.timestamp):
-            fired_before = self._fired_before.pop(window.start, None)
-            yield from self._fire(
-                window,
-                lambda side, slice_, fired_before=fired_before: _without_keys(
-                    slice_.parts[side], fired_before
-                ),
-            )
+            fired_before = self._fired_before.take(window)
+            for parts in self._of_window(window, fired_before):
+                yield from self._fire(window, parts)
         for start in self._windows.ended_slices():
             self._slices.pop(start, None)
-        if self._ahead and watermark.timestamp >= self._caught_up:
-            self._ahead, self._again = {}, {}
+            if self._disk is not None:
+                self._disk.forget(start)
+        self._fired_before.advanced(watermark.timestamp)
         super().process_watermark(watermark)
 
-    def _fire(self, window: TimeWindow, part: Any) -> Work:
-        """Joins the window. ``part(side, slice)`` returns the records of a slice that take part, or
-        None."""
-        slices = [
-            self._slices[start]
-            for start in self._windows.slicing.slices_in(window)
-            if start in self._slices
-        ]
+    def _starts_in(self, window: TimeWindow) -> list[int]:
+        return [start for start in self._windows.slicing.slices_in(window) if start in self._slices]
+
+    def _of_window(
+        self, window: TimeWindow, fired_before: dict[Any, bool]
+    ) -> Iterator[list[Sides]]:
+        """The records that the window is to fire for; with some on disk, those of one key group at
+        a time."""
+        starts, disk = self._starts_in(window), self._disk
+        if disk is None or not disk.are_here(starts):
+            parts = [self._slices[start].parts for start in starts]
+            yield only(parts, lambda key: key not in fired_before) if fired_before else parts
+            return
+        for group, found in disk.of_groups(starts, self._slices):
+            wanted, parts = self._fired_before.on_disk(window, group), []
+            for was_written, sides in found:
+                if was_written:
+                    self._note_sides(sides)
+                    parts += [sides] if wanted is None else only([sides], wanted)
+                elif fired_before:
+                    parts += only([sides], lambda key: key not in fired_before)
+                else:
+                    parts.append(sides)
+            yield parts
+
+    def _of_key(self, window: TimeWindow, key: Any) -> list[Sides]:
+        """The records of one key in a window."""
+        parts: list[Sides] = []
+        for start in self._starts_in(window):
+            if self._disk is not None and self._disk.are_here([start]):
+                parts.append(self._disk.of_key(start, key))
+                self._note_sides(parts[-1])
+            first, second = (self._slices[start].of_key(side, key) for side in (0, 1))
+            parts.append((([key] * len(first), first), ([key] * len(second), second)))
+        return parts
+
+    def _has_on_disk(self, window: TimeWindow, key: Any) -> bool:
+        disk = self._disk
+        return disk is not None and any(
+            keys
+            for start in self._starts_in(window)
+            if disk.are_here([start])
+            for keys, _ in disk.of_key(start, key)
+        )
+
+    def _note_sides(self, sides: Sides) -> None:
+        for _, values in sides:
+            self.note_mutable(values)
+
+    def _fire(self, window: TimeWindow, parts: list[Sides]) -> Work:
+        """Joins records of the window."""
         try:
             first, second = (
-                [found for slice_ in slices if (found := part(side, slice_)) is not None]
-                for side in (0, 1)
+                [part for sides in parts if (part := sides[side])[0]] for side in (0, 1)
             )
             if first or second:
                 yield from self.combine(first, second, window.max_timestamp())
         except TypeError as error:
-            self.raise_unhashable([part for slice_ in slices for part in slice_.parts], error)
+            self.raise_unhashable([part for sides in parts for part in sides], error)
             raise
 
     def raise_unhashable(self, parts: list[Part], error: TypeError) -> None:
@@ -322,9 +360,37 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         )
 
 
-def _without_keys(part: Part, keys: dict[Any, bool] | None) -> Part | None:
-    """The part without these keys; None if nothing is left."""
-    if keys:
-        pairs = [(key, value) for key, value in zip(*part) if key not in keys]
-        part = [key for key, _ in pairs], [value for _, value in pairs]
-    return part if part[0] else None
+def _key_of_group(group: int, max_parallelism: int) -> int:
+    from flinkpy.operators.columnar.state_tables import key_of_group  # imports Arrow
+
+    return key_of_group(group, max_parallelism)
+
+
+def only(parts: list[Sides], is_wanted: Callable[[Any], bool]) -> list[Sides]:
+    """The records with these keys."""
+    return [(_only(first, is_wanted), _only(second, is_wanted)) for first, second in parts]
+
+
+def _only(part: Part, is_wanted: Callable[[Any], bool]) -> Part:
+    pairs = [(key, value) for key, value in zip(*part) if is_wanted(key)]
+    return [key for key, _ in pairs], [value for _, value in pairs]
+
+
+def together(saved: Mapping[Any, Saved], found: RestoredLog) -> dict[Any, Saved]:
+    """What was saved of each key, with what lay on disk in another backend in front."""
+    by_key: dict[Any, Any] = {}
+    for group, pieces in found.pieces.items():
+        until, again = found.told[group]
+        for start, sides in pieces:
+            for side, (keys, values) in enumerate(sides):
+                for key, value in zip(keys, values):
+                    _, contents, _ = by_key.setdefault(key, (until, {}, again.get(key, ())))
+                    contents.setdefault(start, ([], []))[side].append(value)
+    for key, (until, contents, *more) in saved.items():
+        before = by_key.get(key, (until, {}, ()))
+        for start, sides in contents.items():
+            for of_side, values in zip(before[1].setdefault(start, ([], [])), sides):
+                of_side.extend(values)
+        again = tuple(dict.fromkeys((*before[2], *(more[0] if more else ()))))
+        by_key[key] = max(until, before[0]), before[1], again
+    return by_key

@@ -3,7 +3,7 @@ their lengths of then say what was in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from flinkpy.core.clock import Turns
@@ -13,6 +13,8 @@ from flinkpy.windowing.joins.join_loops import Part
 # up to which moment its windows have fired, and its records of both sides by slice; then the
 # windows that fire again, if there are some
 Saved: TypeAlias = "tuple[int, dict[int, Part]] | tuple[int, dict[int, Part], tuple[int, ...]]"
+# a slice, its records of both sides, and how many of each side in front are saved elsewhere
+Held: TypeAlias = "tuple[int, tuple[Part, Part], tuple[int, int]]"
 # raises an error that names the record whose key cannot be hashed
 Explain: TypeAlias = "Callable[[list[Part], TypeError], None]"
 
@@ -42,21 +44,19 @@ class FrozenSlices:
     """Called when the state is written, in another thread: gives what is saved of each key. From
     then on ``is_read`` says that records may be changed in place."""
 
-    def __init__(
-        self, slices: Mapping[int, tuple[Part, Part]], fired: FiredUntil, explain: Explain
-    ) -> None:
+    def __init__(self, held: Iterable[Held], fired: FiredUntil, explain: Explain) -> None:
         self._parts = [
-            (start, side, part, len(part[0]))
-            for start, sides in slices.items()
-            for side, part in enumerate(sides)
+            (start, side, part, begin, len(part[0]))
+            for start, sides, begins in held
+            for side, (part, begin) in enumerate(zip(sides, begins))
         ]
         self._fired, self._explain = fired, explain
         self.is_read = False
 
     def __call__(self, turns: Turns) -> dict[Any, Saved]:
         by_key: dict[Any, Saved] = {}
-        for start, side, (keys, values), count in self._parts:
-            for at in range(0, count, _AT_ONCE):
+        for start, side, (keys, values), begin, count in self._parts:
+            for at in range(begin, count, _AT_ONCE):
                 end = min(count, at + _AT_ONCE)
                 self._add(by_key, start, side, (keys[at:end], values[at:end]))
                 turns.give_way()
