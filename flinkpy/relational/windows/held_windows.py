@@ -61,14 +61,17 @@ class HoldsWindows(WindowsInTime):
             [each.keys for each in self.inputs],
             self.context.task.max_parallelism,
         )
-        for _ in self._held.restore(self.saved()):
-            pass
+        for _, rows in self._held.restore(self.saved(), self._held.log_of(self.backend, ROWS)):
+            self.check_restored(rows)
         super().open()
 
     def saved(self) -> Mapping[Any, list[SavedRows]]:
         """Registers the state, and gives what was saved of it."""
         found: Mapping[Any, list[SavedRows]] = self.backend.register_region(ROWS, self._held.freeze)
         return found
+
+    def check_restored(self, rows: pa.RecordBatch) -> None:
+        """Refuses rows that were saved by an operator which gave them another meaning."""
 
     @property
     def now(self) -> int:
@@ -91,6 +94,7 @@ class HoldsWindows(WindowsInTime):
         """The same for rows in the columns of the side."""
         moments = self.moments(self.inputs[side].window, data)
         self.drop_late(self._held.add(side, data, moments))
+        self._held.relieve()
         self.set_alarm()
 
     def advance(self, until: int) -> Work:

@@ -77,12 +77,13 @@ class PartialAggregatesOperator(HoldsWindows, OneInputOperator):
     def saved(self) -> Mapping[Any, list[SavedRows]]:
         found: Mapping[Any, list[SavedRows]] = self.backend.register_region(PARTS, self._frozen)
         for each in found.values():
-            check_meaning(
-                self.context.name, meaning_in(from_bytes(each[0][-1]).schema), self.meaning
-            )
+            self.check_restored(from_bytes(each[0][-1]))
         # savepoints of flinkpy 0.9 have the rows themselves
         rows = self.backend.register_region(ROWS, dict)
         return found or {key: self._parts_of(each) for key, each in rows.items()}
+
+    def check_restored(self, rows: pa.RecordBatch) -> None:
+        check_meaning(self.context.name, meaning_in(rows.schema), self.meaning)
 
     def _parts_of(self, rows: list[SavedRows]) -> list[SavedRows]:
         parts = []
@@ -136,6 +137,7 @@ class PartialAggregatesOperator(HoldsWindows, OneInputOperator):
             if table.num_rows:
                 self._held.add(side, table, table.column(0).to_numpy())
         self._held.thin(self.most, self._merged)
+        self._held.relieve()
 
     def _frozen(self) -> Callable[[Turns], dict[int, list[SavedRows]]]:
         self._settle()

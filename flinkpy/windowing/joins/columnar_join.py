@@ -49,7 +49,8 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._schemas: list[Any] = [None, None]
         self._joined: JoinedColumns | None = None
         saved = self.backend.register_region(CONTENTS, self._held.freeze)
-        for side, data in self._held.restore(saved):
+        on_disk = self._held.log_of(self.backend, CONTENTS)
+        for side, data in self._held.restore(saved, on_disk):
             self._check(side, data.schema)
 
     def entries_held(self) -> int:
@@ -69,6 +70,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             raise no_timestamp(self.assigner)
         self._check(side, batch.data.schema)
         self.drop_late(self._held.add(side, batch.data, stamps))
+        self._held.relieve()
 
     def _check(self, side: int, schema: pa.Schema) -> None:
         known = self._schemas[side]

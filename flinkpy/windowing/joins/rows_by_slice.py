@@ -2,11 +2,14 @@
 all rows of a window when it closes.
 
 A batch that spans several slices is cut at their borders. In a snapshot the rows lie by key group,
-under a key of the group."""
+under a key of the group. With a backend that has a disk, rows beyond their share of memory lie in a
+log (``state.slice_log``), and a window that needs some of them is put together key group by key
+group."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -23,6 +26,8 @@ from flinkpy.operators.columnar.state_tables import (
     key_of_group,
     to_bytes,
 )
+from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.state.slice_log import RestoredLog, SliceLog, restored_log, to_leave
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
@@ -59,6 +64,11 @@ class RowsBySlice:
         self._slices: dict[int, tuple[list[Kept], ...]] = {}
         self._counts: dict[int, int] = {}  # rows of each slice
         self._most: dict[int, int] = {}  # rows that a slice may have before it is thinned again
+        self._log: SliceLog | None = None
+        self._bytes: dict[int, int] = {}  # of each slice's rows in memory, where there is a log
+        # Restored: up to which watermark the windows of a key group's rows on disk were fired
+        self._fired: Mapping[int, int] = {}
+        self._caught_up = MIN_TIMESTAMP
 
     @property
     def rows(self) -> int:
@@ -106,11 +116,13 @@ class RowsBySlice:
     ) -> None:
         held = self._slices.get(start)
         if held is None:
-            held = self._slices[start] = tuple([] for _ in self._keys)
+            held = self._slices[start] = self._no_rows()
             self._counts[start] = 0
             self.windows.open_slice(start)
         held[side].append((fired_until, data))
         self._counts[start] += data.num_rows
+        if self._log is not None:
+            self._bytes[start] = self._bytes.get(start, 0) + data.nbytes
 
     def thin(
         self, beyond: int, thinned: Callable[[int, list[pa.RecordBatch]], pa.RecordBatch]
@@ -129,33 +141,85 @@ class RowsBySlice:
             self._counts[start] = left
             self._most[start] = 2 * left + beyond
 
+    def relieve(self) -> None:
+        """Has rows leave memory if they take more than their share of it."""
+        log = self._log
+        if log is None or self.windows.watermark < self._caught_up:
+            return
+        for start in to_leave(self._bytes, log.memory()):
+            for side, kept in enumerate(self._slices[start]):
+                if kept:
+                    data = one_batch(pa.Table.from_batches([data for _, data in kept]))
+                    log.write(
+                        start,
+                        {
+                            group: (side, to_bytes(part))
+                            for group, part in self._by_group(side, data)
+                        },
+                    )
+            self._slices[start] = self._no_rows()
+            self._counts[start] = 0
+            del self._bytes[start]
+
+    def _no_rows(self) -> tuple[list[Kept], ...]:
+        return tuple([] for _ in self._keys)
+
     # -- windows -----------------------------------------------------------------------------------
 
     def closed(self, until: int) -> Iterator[tuple[TimeWindow, list[list[pa.RecordBatch]]]]:
         """Lets time go on. Gives the windows that close, the earliest first, and the batches of
-        each side; then lets go of what no window needs."""
+        each side, perhaps in several parts with the rows of other keys; then lets go of what no
+        window needs."""
         for window in self.windows.advance(until):
-            last = window.max_timestamp()
-            slices = [
-                self._slices[start]
-                for start in self.windows.slicing.slices_in(window)
-                if start in self._slices
+            starts = [
+                start for start in self.windows.slicing.slices_in(window) if start in self._slices
             ]
-            yield (
-                window,
-                [
-                    [
-                        data
-                        for kept in slices
-                        for fired_until, data in kept[side]
-                        if fired_until < last
-                    ]
-                    for side in range(len(self._keys))
-                ],
-            )
+            if self._log is None or self._log.starts.isdisjoint(starts):
+                yield window, self._in_memory(starts, window)
+            else:
+                yield from self._by_groups(self._log, starts, window)
         for start in self.windows.ended_slices():
-            for each in (self._slices, self._counts, self._most):
+            for each in (self._slices, self._counts, self._most, self._bytes):
                 each.pop(start, None)
+            if self._log is not None:
+                self._log.forget(start)
+
+    def _in_memory(self, starts: Iterable[int], window: TimeWindow) -> list[list[pa.RecordBatch]]:
+        last = window.max_timestamp()
+        return [
+            [
+                data
+                for start in starts
+                for fired_until, data in self._slices[start][side]
+                if fired_until < last
+            ]
+            for side in range(len(self._keys))
+        ]
+
+    def _by_groups(
+        self, log: SliceLog, starts: list[int], window: TimeWindow
+    ) -> Iterator[tuple[TimeWindow, list[list[pa.RecordBatch]]]]:
+        """The rows of one key group at a time, slice by slice."""
+        here = [
+            [
+                dict(self._by_group(side, one_batch(pa.Table.from_batches(batches))))
+                if batches
+                else {}
+                for side, batches in enumerate(self._in_memory([start], window))
+            ]
+            for start in starts
+        ]
+        for group in log.groups:
+            sides: list[list[pa.RecordBatch]] = [[] for _ in self._keys]
+            had_fired = self._fired.get(group, MIN_TIMESTAMP) >= window.max_timestamp()
+            for start, held in zip(starts, here):
+                for side, data in () if had_fired else log.pieces(start, group):
+                    sides[side].append(from_bytes(data))
+                for side, parts in enumerate(held):
+                    if group in parts:
+                        sides[side].append(parts[group])
+            if any(sides):
+                yield window, sides
 
     # -- snapshots ---------------------------------------------------------------------------------
 
@@ -190,18 +254,54 @@ class RowsBySlice:
         yield from by_group(data, group_numbers(data, keys, self._max_parallelism))
 
     def restore(
-        self, saved: Mapping[Any, Iterable[SavedRows]]
+        self, saved: Mapping[Any, Iterable[SavedRows]], on_disk: RestoredLog | None = None
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Takes back what was saved; gives each batch with its side."""
+        """Takes back what was saved; gives each batch with its side, and one of each side on
+        disk."""
+        untils = [until for parts in saved.values() for _, _, until, _ in parts]
+        if on_disk is not None:
+            self._log, self._fired = on_disk.log, on_disk.told
+            untils += self._fired.values()
+            yield from self._restore_log(on_disk)
         for parts in saved.values():
             for start, side, fired_until, data in parts:
                 batch = from_bytes(data)
                 self._put(side, start, batch, fired_until)
                 yield side, batch
         # keys may come from several subtasks: time goes on from where the last of them was
-        self.windows.watermark = min(
-            (until for parts in saved.values() for _, _, until, _ in parts), default=MIN_TIMESTAMP
+        self.windows.watermark = min(untils, default=MIN_TIMESTAMP)
+        self._caught_up = max(untils, default=MIN_TIMESTAMP)
+
+    def _restore_log(self, on_disk: RestoredLog) -> Iterator[tuple[int, pa.RecordBatch]]:
+        for group, pieces in on_disk.pieces.items():
+            for start, (side, data) in pieces:
+                batch = from_bytes(data)
+                self._put(side, start, batch, self._fired[group])
+                yield side, batch
+        if (log := on_disk.log) is None:
+            return
+        for start in log.starts:
+            self._slices[start], self._counts[start] = self._no_rows(), 0
+            self.windows.open_slice(start)
+        sides = set(range(len(self._keys)))
+        for start, group in product(sorted(log.starts), log.groups):
+            if not sides:
+                return
+            for side, data in log.pieces(start, group):
+                if side in sides:
+                    sides.discard(side)
+                    yield side, from_bytes(data)
+
+    def log_of(self, backend: KeyedStateBackend, name: str) -> RestoredLog:
+        """What lies on disk of the state of this name."""
+        most = self._max_parallelism
+        return restored_log(
+            backend, name, lambda group: key_of_group(group, most), self._frozen_groups
         )
+
+    def _frozen_groups(self) -> Callable[[int], int]:
+        now, fired = self.windows.watermark, self._fired
+        return lambda group: max(now, fired.get(group, now))
 
 
 def _concatenated(held: list[Kept], watermark: int) -> list[Kept]:
