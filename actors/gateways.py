@@ -153,6 +153,8 @@ class JobDetails:
     graph: ExecutionGraphInfo | None = None  # of a job that has ended: all there is to tell
     # of a job that has ended, but for the accumulators in its result
     metrics: JobMetrics | None = None
+    # the few TaskExecutors of the job that have most of their memory, as they last told
+    fullest: tuple[tuple[ResourceId, MemoryReport], ...] = ()
 
 
 @dataclass(frozen=True)

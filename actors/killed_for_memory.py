@@ -33,7 +33,7 @@ def why_lost(reason: str, memory: MemoryReport | None) -> str:
 
 def _last_figures(memory: MemoryReport) -> str:
     has = (
-        f"{memory.share:.0%} of the {shown(memory.limit)} of {PROCESS.key}"
+        f"{memory.share:.0%} of the {shown(memory.limit)} of {memory.limited_by}"
         if memory.limit
         else f"{shown(memory.used)}; {PROCESS.key} would limit it"
     )

@@ -8,6 +8,7 @@ import socket
 from dataclasses import dataclass, field
 
 from flinkpy.core.ids import ResourceId
+from flinkpy.core.machine_memory import machine_memory
 from flinkpy.core.options.process_memory import WorkerMemory, memory_of_machine
 from flinkpy.graph.deployment import SlotStatus
 
@@ -23,7 +24,7 @@ class ProcessDescription:
     host: str = ""
     pid: int = 0
     cpu_cores: int = 0  # that the process may use
-    physical_memory: int = 0  # bytes, of the machine
+    physical_memory: int = 0  # bytes, of the machine or its container
     memory: WorkerMemory = field(default_factory=WorkerMemory)
 
     @staticmethod
@@ -36,7 +37,7 @@ class ProcessDescription:
             socket.gethostname(),
             os.getpid(),
             _cores(),
-            _physical_memory(),
+            machine_memory(),
             memory or _memory_here(slots),
         )
 
@@ -69,15 +70,8 @@ def managed_memory(memory: WorkerMemory | None, slots: int) -> int:
 
 
 def _memory_here(slots: int) -> WorkerMemory:
-    return memory_of_machine(_physical_memory(), _cores(), slots)
+    return memory_of_machine(machine_memory(), _cores(), slots)
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0
-
-
-def _physical_memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 0

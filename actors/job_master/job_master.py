@@ -368,7 +368,9 @@ class JobMaster(FencedRpcEndpoint):
         """If nobody has asked for counters lately, it is answered once the TaskExecutors have had
         time to report."""
         counted = self._executors.request_metrics(self.COUNTERS_FRESH_S)
-        return counted.then(lambda _: self.status.details(self.scheduler.details()))
+        return counted.then(
+            lambda _: self.status.details(self.scheduler.details(), self._executors.fullest())
+        )
 
     def request_execution_graph(self) -> Future[ExecutionGraphInfo]:
         """The same of the whole graph."""

@@ -27,7 +27,7 @@ from flinkpy.actors.job_master.graph_report import GraphReport, inputs_of, wall_
 from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics, operator_details
 from flinkpy.actors.job_store import ArchivedJob
 from flinkpy.core.clock import Clock
-from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId
+from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId, ResourceId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
 from flinkpy.core.options.engine import ATTEMPTS_HISTORY
 from flinkpy.core.options.schema import read
@@ -35,6 +35,7 @@ from flinkpy.core.secrets.hidden_secrets import without_secrets
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
 from flinkpy.metrics.shown_accumulators import Shown, shown
+from flinkpy.runtime.memory.memory_report import MemoryReport
 from flinkpy.scheduler.scheduler import Scheduler
 from flinkpy.scheduler.scheduler_report import SchedulerDetails, SchedulerReport, VertexSummary
 
@@ -166,7 +167,9 @@ class JobStatusBook:
             merged = merge_accumulators(merged, subtask.accumulators())
         return merged
 
-    def details(self, scheduler: SchedulerDetails) -> JobDetails:
+    def details(
+        self, scheduler: SchedulerDetails, fullest: tuple[tuple[ResourceId, MemoryReport], ...] = ()
+    ) -> JobDetails:
         tasks: dict[ExecutionState, int] = {}
         for vertex in scheduler.vertices:
             for task_state, count in vertex.states.items():
@@ -200,6 +203,7 @@ class JobStatusBook:
             last_failure,
             scheduler.checkpoints.latest_id,
             tuple(self._savepoints),
+            fullest=fullest,
         )
 
     def _last_failure(self, scheduler: SchedulerDetails) -> tuple[int | None, str]:

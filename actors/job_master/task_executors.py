@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from heapq import nlargest
 
 from flinkpy.actors.gateways import JobHeartbeat, TaskExecutorGateway, TaskMessages
 from flinkpy.actors.job_master.executor_connection import DeployedTask, ExecutorConnection
@@ -18,6 +19,7 @@ from flinkpy.core.ids import AllocationId, ExecutionAttemptId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import RpcConfig
 from flinkpy.graph.deployment import JobMasterRegistration, TaskManagerLocation
+from flinkpy.runtime.memory.memory_report import MemoryReport
 from flinkpy.runtime.task_messages import MessageFromTask, MessageToTask
 from flinkpy.scheduler.protocol import (
     CancelTask,
@@ -135,9 +137,7 @@ class TaskExecutors:
         )
 
     def heartbeat_received(self, resource_id: ResourceId, payload: JobHeartbeat) -> None:
-        executor = self._executors.get(resource_id)
-        if executor is not None and payload.memory is not None:
-            executor.memory = payload.memory
+        self._note_memory(resource_id, payload)
         self._heartbeats.answer_received(resource_id, payload)
 
     def heard_from(self, resource_id: ResourceId, heartbeat: JobHeartbeat | None) -> None:
@@ -145,7 +145,23 @@ class TaskExecutors:
         if heartbeat is None:
             self._heartbeats.answer_received(resource_id)
         else:
+            self._note_memory(resource_id, heartbeat)
             self._heartbeats.came_unasked(resource_id, heartbeat)
+
+    def _note_memory(self, resource_id: ResourceId, heartbeat: JobHeartbeat) -> None:
+        """Should the TaskExecutor be lost, this may say why."""
+        executor = self._executors.get(resource_id)
+        if executor is not None and heartbeat.memory is not None:
+            executor.memory = heartbeat.memory
+
+    def fullest(self) -> tuple[tuple[ResourceId, MemoryReport], ...]:
+        """The few that have most of their memory, by what they told last."""
+        told = [
+            (resource_id, executor.memory)
+            for resource_id, executor in self._executors.items()
+            if executor.memory is not None
+        ]
+        return tuple(nlargest(3, told, key=lambda each: (each[1].share, each[1].used)))
 
     def request_metrics(self, fresh_s: float = 0.0) -> Future[None]:
         """Has every TaskExecutor send its counters now, unless they were asked for a moment ago.

@@ -12,7 +12,7 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.errors import MemoryLimitExceededError
 from flinkpy.core.ids import ExecutionAttemptId, ResourceId
 from flinkpy.core.memory import give_back_freed
-from flinkpy.core.options.memory_sizes import MANAGED, NETWORK_MAX, PROCESS, TASK_OFF_HEAP
+from flinkpy.core.options.memory_sizes import MANAGED, NETWORK_MAX, TASK_OFF_HEAP
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import COLUMNS_MEMORY, STATE_BACKEND, StateBackendKind
 from flinkpy.core.secrets.engine_logs import engine_logger
@@ -42,13 +42,11 @@ class MemoryOwners:
         memory: SlotsMemory,
         network_bytes: Callable[[], int],
         clock: Clock,
-        limit: int | None,
     ) -> None:
         self.tasks = tasks
         self.memory = memory
         self._network_bytes = network_bytes
         self._clock = clock
-        self._limit = limit
 
     def ask(self) -> None:
         """Has all operators tell of their state, when their tasks come to it."""
@@ -61,14 +59,16 @@ class MemoryOwners:
         owners = [*self._of_process()]
         for task in self.tasks():
             owners += owners_of(task)
+        limit = self.memory.limit
         return MemoryReport(
             self._clock.time_ms(),
             used,
-            self._limit,
+            None if limit is None else limit.size,
             self.memory.reserved,
             self.memory.total,
             tuple(sorted((each for each in owners if each.size), key=_size, reverse=True)),
             self.memory.sources_rest.is_on,
+            "" if limit is None else limit.given_by,
         )
 
     def values(self) -> dict[str, float]:
@@ -76,7 +76,7 @@ class MemoryOwners:
         return {
             "Status.Flink.Memory.Managed.Used": self.memory.reserved,
             "Status.Flink.Memory.Managed.Total": self.memory.total,
-            "Status.Python.Memory.Limit": self._limit or 0,
+            "Status.Python.Memory.Limit": self.memory.limit.size if self.memory.limit else 0,
             "Status.Python.Memory.Arrow": arrow_bytes(),
             "Status.Python.Memory.RocksDB": rocksdb_bytes(),
             "Status.Python.Memory.State": sum(
@@ -216,7 +216,7 @@ class WatchedMemory:
         self._measure = measure
         self._watch: MemoryWatch | None = None
         if slots.limit is not None:
-            pressure = MemoryPressure(slots.limit, slots.rest_s)
+            pressure = MemoryPressure(slots.limit.size, slots.rest_s)
             self._watch = MemoryWatch(loop, measure, pressure, self.relief)
 
     def start(self) -> None:
@@ -238,8 +238,8 @@ def limit_exceeded(worker: str, task: str, grown: int, report: MemoryReport) -> 
     by = f", which grew by {shown(grown)}," if grown > 0 else ""
     lines = [
         f"{worker} has {report.share:.0%} of the {shown(report.limit or 0)} that "
-        f"{PROCESS.key} gives it, so {task}{by} ends before the system kills the whole "
-        f"process. Raise {PROCESS.key}, use more workers, or see what has the memory:"
+        f"{report.limited_by} gives it, so {task}{by} ends before the system kills the whole "
+        f"process. Raise {report.limited_by}, use more workers, or see what has the memory:"
     ]
     lines += [f"  {each}" for each in report.largest()]
     if len(lines) == 1:

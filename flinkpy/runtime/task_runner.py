@@ -79,7 +79,6 @@ class SlotTaskRunner:
             SlotsMemory(slots),
             lambda: self._shuffle.statistics().segments_in_use * self._segment_size,
             clock,
-            slots.limit,
         )
         self._memory = WatchedMemory(
             resource_id, owners, slots, self._acceptor, machine.measure_memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,11 +20,12 @@ from flinkpy.cli.shown.top import picture, pictures
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.display.job_picture import JobPicture
 from flinkpy.cluster.embedded import embedded_client, stop_embedded
-from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskMetrics
 from flinkpy.metrics.definitions import ENTRIES, STATE_BYTES
 from flinkpy.metrics.readings import OperatorReading, TaskReading
+from flinkpy.runtime.memory.memory_report import MemoryReport, OwnedMemory
 from tests.waiting import eventually
 from tests.web.rest import held_job
 
@@ -114,6 +116,27 @@ def test_what_operators_count_is_summed_over_the_subtasks_of_their_vertex() -> N
             STATE_BYTES: 120,
         },
     )
+
+
+def test_the_fullest_process_is_shown_and_all_that_are_nearly_full() -> None:
+    owner = OwnedMemory("count (1/2)", "state in memory", 300 << 20, "state.backend.type: rocksdb")
+    told = (
+        (ResourceId("worker-1"), MemoryReport(0, 910, 1000, 0, 0, (owner,), sources_rest=True)),
+        (ResourceId("worker-2"), MemoryReport(0, 850, 1000, 0, 0)),
+        (ResourceId("worker-3"), MemoryReport(0, 400, 1000, 0, 0)),
+    )
+    one = job("a", VertexDetails("v", "v", 2, {RUNNING: 2}))
+    one = replace(one, details=replace(one.details, fullest=told))
+    _, first, second, blank, *_ = picture(CLUSTER, [one], 0)
+    assert first == (
+        "memory of worker-1: 91% of 1000 bytes: count (1/2): state in memory 300 MB; its sources "
+        "rest"
+    )
+    assert second == "memory of worker-2: 85% of 1000 bytes"
+    assert blank == ""
+    one = replace(one, details=replace(one.details, fullest=told[2:]))
+    _, first, blank, *_ = picture(CLUSTER, [one], 0)
+    assert (first, blank) == ("memory of worker-3: 40% of 1000 bytes", "")
 
 
 def test_without_jobs_there_is_the_cluster() -> None:

@@ -22,7 +22,10 @@ MEMORY = st.sampled_from([0, 500, 1 << 20])
 
 
 def everything(groups: KeyGroups) -> list[tuple[Any, list[Any]]]:
-    found = [(key, [item for chunk in chunks for item in chunk]) for key, chunks in groups.groups()]
+    found = []
+    for key, chunks in groups.groups():
+        groups.spill()  # has nothing left
+        found.append((key, [item for chunk in chunks for item in chunk]))
     groups.close()
     return found
 
@@ -38,6 +41,8 @@ def test_each_key_comes_once_with_its_records_in_order_of_arrival(
         values = list(range(number, number + len(batch)))
         number += len(batch)
         groups.add([key for key, _ in batch], values)
+        if number % 3 == 0:  # the process is short of memory
+            groups.spill()
         for (key, _), value in zip(batch, values):
             expected.setdefault(key, []).append(value)
     found = everything(groups)

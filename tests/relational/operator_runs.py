@@ -37,10 +37,12 @@ def run(
     schema: pa.Schema | None = None,
     time: int | None = None,
     memory: int | None = None,
+    is_short: bool = False,
 ) -> pa.Table:
     """What the operator gives for these inputs, of which each is read to its end before the
     next. ``schema``: of the results, if the operator itself has none. ``time``: the rows are in
-    the order of this column, and before each batch a watermark says that those before have come. ``memory``: of the operator."""
+    the order of this column, and before each batch a watermark says that those before have come. ``memory``: of the operator.
+    ``is_short``: the process is asked to free memory after each batch."""
     harness = ChainHarness(
         linear(pickle.loads(pickle.dumps(operator)), inputs=len(inputs)), memory=memory
     )
@@ -54,6 +56,8 @@ def run(
                 )
                 harness.control(Watermark(moment - 1))
             harness.chain.batch_inputs()[number](ColumnBatch(batch))
+            for each in harness.chain.operators if is_short else ():
+                each.free_memory()
         harness.chain.end_input(number)
     harness.chain.control(Watermark(MAX_TIMESTAMP))
     while not harness.chain.finish():

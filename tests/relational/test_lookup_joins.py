@@ -113,6 +113,10 @@ def test_answers_are_kept_as_the_rules_of_the_cache_say() -> None:
         kept.keep((2,), [])
     clock.advance(6)
     assert (written.get((1,)), used.get((1,)), missing.get((2,))) == ([("a",)], [("a",)], None)
+    missing.keep((9,), [("z",)])
+    missing.clear()
+    assert missing.get((9,)) is None
+    missing.keep((1,), [("a",)])
     used.keep((3,), [])  # 2 was used longest ago
     assert used.get((2,)) is None
     clock.advance(6)

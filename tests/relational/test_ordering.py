@@ -88,6 +88,7 @@ def rows_of(table: pa.Table) -> list[Any]:
     st.integers(0, 3),
     st.none() | st.integers(0, 9),
     st.sampled_from(MEMORY),
+    st.booleans(),
 )
 @settings(max_examples=40)
 def test_rows_are_in_the_order_of_sql_and_equal_ones_in_their_own(
@@ -97,9 +98,10 @@ def test_rows_are_in_the_order_of_sql_and_equal_ones_in_their_own(
     offset: int,
     limit: int | None,
     memory: int | None,
+    is_short: bool,
 ) -> None:
     operator = SortOperator(keys, SCHEMA, offset, limit)
-    found = run(operator, table, size=size, memory=memory)
+    found = run(operator, table, size=size, memory=memory, is_short=is_short)
     wanted = in_order(rows_of(table), keys)[offset : None if limit is None else offset + limit]
     assert [row[0] for row in rows_of(found)] == [row[0] for row in wanted]
 

@@ -93,6 +93,19 @@ def test_rows_beyond_their_memory_lie_in_files_that_go_with_them(tmp_path: Path)
     assert open_files() == before
 
 
+def test_a_process_short_of_memory_maps_what_is_worth_a_file(tmp_path: Path) -> None:
+    memory = RowMemory(1 << 30, [str(tmp_path)])
+    small, large = RowStore(SCHEMA, memory), RowStore(SCHEMA, memory)
+    small.add(batch([1, 2]))
+    rows = large.add(batch(list(range(300_000))))
+    before, arrow = open_files(), pa.total_allocated_bytes()
+    memory.free()
+    memory.free()
+    assert open_files() - before == 1
+    assert arrow - pa.total_allocated_bytes() > 2 << 20
+    assert large.take(rows[-2:]).column(0).to_pylist() == [299_998, 299_999]
+
+
 def open_files() -> int:
     """How many this process has."""
     return len(os.listdir("/dev/fd"))

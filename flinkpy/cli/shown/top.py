@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import click
 
 from flinkpy.actors.gateways import ClusterOverview, VertexDetails
+from flinkpy.actors.killed_for_memory import NEARLY_FULL
 from flinkpy.cli.running_session import reach_session
 from flinkpy.cli.tell import tell
 from flinkpy.cluster.client import ClusterClient
@@ -20,8 +21,9 @@ from flinkpy.cluster.display.operator_lines import operator_lines
 from flinkpy.cluster.display.terminal_size import terminal_size
 from flinkpy.cluster.display.vertex_rates import human
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.ids import JobId
+from flinkpy.core.ids import JobId, ResourceId
 from flinkpy.core.lifecycles import JOB, ExecutionState
+from flinkpy.runtime.memory.memory_report import MemoryReport
 
 HEADING = ("BUSY", "BACK-PRESSURED", "IDLE", "IN/s", "OUT/s", "TASKS", "JOB", "VERTEX")
 
@@ -64,9 +66,9 @@ def pictures(session: ClusterClient) -> Iterator[list[str]]:
 
 
 def picture(cluster: ClusterOverview, jobs: Sequence[JobPicture], now_ms: int) -> list[str]:
-    """A line for the cluster, and a table of all vertices, the busiest first. The shares of time
-    are each those of the subtask with the most. Below a vertex stand its operators that have state,
-    or rows that change."""
+    """A line for the cluster, one for each TaskExecutor whose memory fills up, and a table of all
+    vertices, the busiest first. The shares of time are each those of the subtask with the most.
+    Below a vertex stand its operators that have state, or rows that change."""
     at = datetime.fromtimestamp(now_ms / 1000).strftime("%H:%M:%S")
     head = (
         f"{at}  {cluster.task_executors} TaskExecutors, {cluster.slots_free} of "
@@ -75,6 +77,7 @@ def picture(cluster: ClusterOverview, jobs: Sequence[JobPicture], now_ms: int) -
     )
     if not jobs:
         return [head]
+    told = {name: memory for job in jobs for name, memory in job.details.fullest}
     vertices = [(vertex, job) for job in jobs for vertex in job.details.vertices]
     vertices.sort(
         key=lambda each: (-each[0].busy_ms_per_second, -each[0].back_pressured_ms_per_second)
@@ -92,10 +95,19 @@ def picture(cluster: ClusterOverview, jobs: Sequence[JobPicture], now_ms: int) -
         for row in rows
     ]
     indent = " " * (sum(widths[:5]) + 2 * 5)
-    shown = [head, "", lines[0]]
+    shown = [head, *_memory(told), "", lines[0]]
     for line, (vertex, _) in zip(lines[1:], vertices):
         shown += [line, *(indent + each for each in operator_lines(vertex))]
     return shown
+
+
+def _memory(told: Mapping[ResourceId, MemoryReport]) -> Iterator[str]:
+    """The fullest TaskExecutor, and all that are nearly full."""
+    fullest = sorted(told.items(), key=lambda each: (-each[1].share, -each[1].used))
+    for number, (name, memory) in enumerate(fullest):
+        if number == 0 or memory.share >= NEARLY_FULL:
+            rest = "; its sources rest" if memory.sources_rest else ""
+            yield f"memory of {name}: {memory.summary()}{rest}"
 
 
 def _row(vertex: VertexDetails, job: JobPicture) -> tuple[str, ...]:

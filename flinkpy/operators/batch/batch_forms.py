@@ -121,6 +121,11 @@ class BatchKeyed(BatchOperator):
         spilled = self.groups.spilled if self._sorting else 0
         return {SPILLED_BYTES: spilled} if spilled else {}
 
+    def free_memory(self) -> None:
+        if self._sorting:
+            self.groups.spill()
+        super().free_memory()
+
     def close(self) -> None:
         if self._sorting:
             self.groups.close()

@@ -114,7 +114,8 @@ class KeyGroups:
         if self.runs:
             self.spill()
             return self._merged()
-        return self._in_memory()
+        groups, self._groups = self._groups, {}  # nothing is left to spill
+        return self._in_memory(groups)
 
     @property
     def spilled(self) -> int:
@@ -128,8 +129,7 @@ class KeyGroups:
 
     # -- in memory ---------------------------------------------------------------------------------
 
-    def _in_memory(self) -> Iterator[tuple[Any, Chunks]]:
-        groups = self._groups
+    def _in_memory(self, groups: dict[Any, list[Item]]) -> Iterator[tuple[Any, Chunks]]:
         for key in list(groups):
             items = self._sorted(groups.pop(key))
             yield key, (iter((items,)) if len(items) <= CHUNK else _chunks(iter(items)))
@@ -142,7 +142,7 @@ class KeyGroups:
     # -- runs --------------------------------------------------------------------------------------
 
     def spill(self) -> None:
-        """Writes what is in memory as another run."""
+        """Writes what is in memory as another run; nothing once ``groups`` was called."""
         groups, self._groups, self._held = self._groups, {}, 0.0
         if not groups:
             return

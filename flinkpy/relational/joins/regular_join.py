@@ -130,12 +130,12 @@ class RegularJoinOperator(UnendingJoin):
         # NOT IN: a null may be any value, so rows meet others of their key and those with nulls
         self._is_null_aware = self.spec.null_aware
         self._came_by = ((), ()) if self._is_null_aware else self._columns
-        memory = RowMemory.configured(self.context.configuration)
+        self._memory = RowMemory.configured(self.context.configuration)
         left, right = (
             kept_rows(
                 self.inputs[side],
                 self._columns[side],
-                memory,
+                self._memory,
                 counts_partners=counts[side],
                 is_null_aware=self._is_null_aware,
             )
@@ -148,6 +148,9 @@ class RegularJoinOperator(UnendingJoin):
 
     def entries_held(self) -> int:
         return sum(map(len, self._kept))
+
+    def free_memory(self) -> None:
+        self._memory.free()
 
     def bytes_held(self) -> int:
         return held_bytes(self._kept, self._index)

@@ -39,6 +39,11 @@ class AskedRows:
     def close(self) -> None:
         closed(self._function)
 
+    def free_memory(self) -> None:
+        """The process is short of memory: what was kept is asked again."""
+        if self._kept is not None:
+            self._kept.clear()
+
     def find(self, keys: pa.RecordBatch) -> Found:
         """The rows of these keys."""
         answers: dict[Key, Rows] = {}

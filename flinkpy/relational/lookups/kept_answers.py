@@ -29,12 +29,17 @@ class KeptAnswers:
         # of each key its rows, when they came, and when they were last used
         self._rows: OrderedDict[Key, tuple[Rows, float, float]] = OrderedDict()
 
+    def clear(self) -> None:
+        """All keys are asked again."""
+        self._rows = OrderedDict()  # whoever is reading the old one goes on with it
+
     def __len__(self) -> int:
         return len(self._rows)
 
     def get(self, key: Key) -> Rows | None:
         """The rows of a key; None if it has to be asked."""
-        found = self._rows.get(key)
+        kept = self._rows
+        found = kept.get(key)
         if found is None:
             return None
         rows, written, used = found
@@ -42,22 +47,22 @@ class KeptAnswers:
         if _is_over(self._rules.after_write, written, now) or _is_over(
             self._rules.after_access, used, now
         ):
-            del self._rows[key]
+            del kept[key]
             return None
-        self._rows[key] = rows, written, now
-        self._rows.move_to_end(key)
+        kept[key] = rows, written, now
+        kept.move_to_end(key)
         return rows
 
     def keep(self, key: Key, rows: Rows) -> None:
         """Keeps an answer."""
         if not rows and not self._rules.keeps_missing:
             return
-        now = self._clock.monotonic()
-        self._rows[key] = rows, now, now
-        self._rows.move_to_end(key)
+        kept, now = self._rows, self._clock.monotonic()
+        kept[key] = rows, now, now
+        kept.move_to_end(key)
         most = self._rules.most_keys
-        if most is not None and len(self._rows) > most:
-            self._rows.popitem(last=False)
+        if most is not None and len(kept) > most:
+            kept.popitem(last=False)
 
 
 def _is_over(limit: timedelta | None, since: float, now: float) -> bool:

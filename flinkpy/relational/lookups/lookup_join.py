@@ -65,6 +65,10 @@ class LookupJoinOperator(RelationalOperator):
             else:
                 self._lookups = HeldRows(self.table, self.keys, self.context)
 
+    def free_memory(self) -> None:
+        if isinstance(self._lookups, AskedRows):
+            self._lookups.free_memory()
+
     def close(self) -> None:
         super().close()
         lookups = getattr(self, "_lookups", None)
@@ -102,6 +106,10 @@ class AsyncLookupJoinOperator(CompilesCalcs, AwaitedBatchesOperator):
         with explained(None, self.context):
             self._asked = AskedRows(self.table, self.context)
         super().open()
+
+    def free_memory(self) -> None:
+        if self._asked is not None:
+            self._asked.free_memory()
 
     def close(self) -> None:
         try:

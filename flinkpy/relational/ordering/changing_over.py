@@ -68,6 +68,9 @@ class ChangingOverOperator(KeyedStateOperator, RelationalOperator):
     def _freeze(self) -> Callable[[Turns], dict[int, bytes]]:
         return self._rows.freeze()
 
+    def free_memory(self) -> None:
+        self._rows.free_memory()
+
     def entries_held(self) -> int:
         return len(self._rows)
 

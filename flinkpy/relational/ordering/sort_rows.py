@@ -33,6 +33,9 @@ class SortOperator(BlockingOperator):
     def take(self, data: pa.RecordBatch) -> None:
         self._sorted.add(data)
 
+    def free_memory(self) -> None:
+        self._sorted.spill()
+
     def last_batches(self) -> Iterator[ColumnBatch]:
         skipped = 0
         for data in self._sorted.batches():

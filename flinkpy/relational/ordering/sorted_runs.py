@@ -98,6 +98,11 @@ class SortedRuns:
         )
         self._add_run(0, blocks)
 
+    def spill(self) -> None:
+        """Writes what is in memory as another run; nothing once ``batches`` are read."""
+        if self._waiting and self._memory.is_limited:
+            self._write()
+
     def _rows_of_block(self, data: pa.RecordBatch) -> int:
         """How many rows a block of a run has, so that two of each run can be merged at once."""
         assert self._memory.limit is not None

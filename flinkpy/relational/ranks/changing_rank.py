@@ -120,6 +120,9 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         if len(rows):
             self._restore(keyed.ids, keyed.codes, rows)
 
+    def free_memory(self) -> None:
+        self._kept.free_memory()
+
     def entries_held(self) -> int:
         return len(self._kept)
 

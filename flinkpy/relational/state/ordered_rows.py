@@ -34,7 +34,8 @@ class OrderedRows:
         self, schema: pa.Schema, keys: Sequence[int], ttl_ms: int, context: OperatorContext
     ) -> None:
         self.keys = tuple(keys)
-        self.store = RowStore(schema, RowMemory.configured(context.configuration))
+        self._memory = RowMemory.configured(context.configuration)
+        self.store = RowStore(schema, self._memory)
         self.first, self.others = MultiMap(), MultiMap()
         self._context = context
         self._index = KeyIndex(key_names(len(self.keys) or 1))
@@ -45,6 +46,10 @@ class OrderedRows:
 
     def __len__(self) -> int:
         return len(self.store)
+
+    def free_memory(self) -> None:
+        """The process is short of memory: rows go to files."""
+        self._memory.free()
 
     @property
     def size(self) -> int:

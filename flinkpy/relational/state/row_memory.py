@@ -17,6 +17,8 @@ from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import COLUMNS_MEMORY
 from flinkpy.relational.picked_rows import filtered
 
+_WORTH_A_FILE = 1 << 20  # bytes
+
 
 @dataclass(eq=False)
 class Chunk:
@@ -88,14 +90,30 @@ class RowMemory:
         nothing for a row. Raises ResourceUnavailableError if the disk fails."""
         if self._limit is None:
             return
-        there = [each for chunks in self._of_stores for each in chunks if not each.is_mapped]
+        there = self._in_memory()
         used = sum(each.data_bytes for each in there)
-        for chunk in sorted(there, key=lambda each: each.data_bytes, reverse=True):
+        for chunk in there:
             if used <= self._limit:
                 break
-            chunk.data = _mapped(chunk.data, self._folders)
-            chunk.is_mapped = True
+            self._map(chunk)
             used -= chunk.data_bytes
+
+    def free(self) -> None:
+        """The process is short of memory: maps all chunks that are worth a file, as if nothing
+        fitted. What comes later has its memory again."""
+        for chunk in self._in_memory():
+            if chunk.data_bytes < _WORTH_A_FILE:
+                break
+            self._map(chunk)
+
+    def _in_memory(self) -> list[Chunk]:
+        """The chunks that are in no file, the largest first."""
+        there = [each for chunks in self._of_stores for each in chunks if not each.is_mapped]
+        return sorted(there, key=lambda each: each.data_bytes, reverse=True)
+
+    def _map(self, chunk: Chunk) -> None:
+        chunk.data = _mapped(chunk.data, self._folders)
+        chunk.is_mapped = True
 
 
 class _Sink:

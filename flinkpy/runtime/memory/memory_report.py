@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flinkpy.core.options.memory_sizes import PROCESS
+
 SHOWN = 10  # owners, in messages
 
 
@@ -25,9 +27,10 @@ class OwnedMemory:
 @dataclass(frozen=True)
 class MemoryReport:
     """A worker's memory at one moment. ``used`` is what the process has, but for files that it maps
-    as it runs, whose memory the system takes back; ``limit`` is the size that options give it, None
-    if they do not. ``sources_rest`` because it is nearly used up. ``owners`` begin with the
-    largest; they may have parts of each other, as Arrow's pool is where much state lies."""
+    as it runs, whose memory the system takes back; ``limit`` is the size that it may have, None if
+    nothing says so, and ``limited_by`` what does. ``sources_rest`` because it is nearly used up.
+    ``owners`` begin with the largest; they may have parts of each other, as Arrow's pool is where
+    much state lies."""
 
     at_ms: int
     used: int
@@ -36,6 +39,7 @@ class MemoryReport:
     managed_total: int
     owners: tuple[OwnedMemory, ...] = ()
     sources_rest: bool = False
+    limited_by: str = PROCESS.key
 
     @property
     def share(self) -> float:

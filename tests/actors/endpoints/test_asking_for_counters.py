@@ -12,7 +12,7 @@ from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.job_master.task_executors import TaskExecutors
 from flinkpy.actors.rpc.simulated.event_queue import Simulation
 from flinkpy.core.futures import Future
-from flinkpy.core.ids import JobId, ResourceId
+from flinkpy.core.ids import AllocationId, JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig
 from flinkpy.graph.deployment import JobMasterRegistration, TaskManagerLocation
 
@@ -26,6 +26,7 @@ class Bench:
     def __init__(self) -> None:
         self.simulation = Simulation()
         self.asked: list[float] = []
+        self.lost: list[object] = []  # why slots were
         service = SimpleNamespace(
             clock=self.simulation.clock, watch=lambda *_: SimpleNamespace(cancel=lambda: None)
         )
@@ -43,15 +44,16 @@ class Bench:
             cast(Any, endpoint),
             job_master,
             RpcConfig(),
-            cast(Any, SimpleNamespace(remove_slots_of=lambda _: [])),
+            cast(Any, SimpleNamespace(remove_slots_of=lambda _: [AllocationId("slot")])),
             lambda *_: None,
-            lambda *_: None,
+            lambda *events: self.lost.extend(events),
         )
 
     def register(self) -> None:
         gateway = SimpleNamespace(
             heartbeat_from_job_master=lambda _: self.asked.append(self.simulation.now),
             cancel_tasks=None,
+            disconnect_job_master=lambda *_: None,
         )
         self.executors.add_executor(
             TaskManagerLocation(ResourceId("executor"), "executor"), cast(Any, gateway)
@@ -113,10 +115,10 @@ def test_the_first_look_at_a_job_waits_for_what_its_tasks_have_counted(request_n
     counted: Future[None] = Future()
     nothing = SimpleNamespace(details=lambda: None, report=lambda: None)
     status = SimpleNamespace(
-        details=lambda _: "what was counted", graph_info=lambda _: "what was counted"
+        details=lambda *_: "what was counted", graph_info=lambda _: "what was counted"
     )
     executors = SimpleNamespace(
-        request_metrics=lambda fresh_s: counted if fresh_s == FRESH_S else None
+        request_metrics=lambda fresh_s: counted if fresh_s == FRESH_S else None, fullest=lambda: ()
     )
     master = SimpleNamespace(
         _executors=executors, COUNTERS_FRESH_S=FRESH_S, status=status, scheduler=nothing

@@ -15,9 +15,10 @@ from flinkpy.metrics.definitions import STATE_BYTES
 from flinkpy.operators.base import InputStatus
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.runtime.memory.memory_levels import MemoryAction, MemoryLevel, MemoryPressure
+from flinkpy.runtime.memory.memory_report import MemoryReport
 from flinkpy.runtime.memory.memory_watch import EACH_S, MemoryMeter, MemoryWatch
-from flinkpy.runtime.memory.slots_memory import SlotsMemory, WorkerSlots
-from flinkpy.runtime.memory_relief import MemoryOwners, MemoryRelief
+from flinkpy.runtime.memory.slots_memory import CONTAINER, ProcessLimit, SlotsMemory, WorkerSlots
+from flinkpy.runtime.memory_relief import MemoryOwners, MemoryRelief, limit_exceeded
 from flinkpy.runtime.task import Task, TaskPlace
 from tests.runtime.harness import JournalOperator, JournalSource, LoopHarness, attempt, descriptor
 
@@ -53,7 +54,7 @@ class World:
 
     def __init__(self) -> None:
         self.harness = LoopHarness()
-        self.slots = SlotsMemory(WorkerSlots(2, 40 * MB, limit=LIMIT))
+        self.slots = SlotsMemory(WorkerSlots(2, 40 * MB, limit=ProcessLimit(LIMIT)))
         self.tasks: list[Task] = []
         for vertex in ("small", "large"):
             one = descriptor(vertex, Busy("in", []), Keeps(f"keeps of {vertex}"))
@@ -69,7 +70,6 @@ class World:
             self.slots,
             lambda: 0,
             ManualClock(),
-            LIMIT,
         )
         self.relief = MemoryRelief(ResourceId("worker-3"), self.owners)
 
@@ -212,3 +212,18 @@ def test_a_meter_counts_objects_but_not_files_that_are_mapped_later(tmp_path: An
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         assert sum(mapped[at] for at in range(0, len(mapped), 4096)) > 0
         assert meter() - before < grown + 10 * MB
+
+
+def test_the_lesser_of_what_options_and_the_container_allow_is_the_limit() -> None:
+    assert ProcessLimit.least(None, None) is None
+    assert ProcessLimit.least(5, None) == ProcessLimit(5)
+    assert ProcessLimit.least(5, 9) == ProcessLimit(5)
+    assert ProcessLimit.least(9, 5) == ProcessLimit(5, CONTAINER)
+    assert ProcessLimit.least(None, 5) == ProcessLimit(5, CONTAINER)
+
+
+def test_who_is_limited_by_its_container_says_so() -> None:
+    report = MemoryReport(0, 98, 100, 0, 0, limited_by=CONTAINER)
+    told = limit_exceeded("worker-3", "count (1/1)", 0, report)
+    assert "98% of the 100 bytes that the container's memory limit gives it" in told
+    assert "Raise the container's memory limit, use more" in told
