@@ -127,6 +127,22 @@ def test_windows_without_room_in_memory_give_what_windows_in_memory_give(
     after.close()
 
 
+def test_records_are_added_to_what_lies_on_disk() -> None:
+    """Each batch finds the accumulator of the one before there."""
+    whole, alone = (
+        Alone(operator_of("sum", SLIDING), backend=backend, options=NO_ROOM)
+        for backend in ("hashmap", "rocksdb")
+    )
+    for number in (1, 2, 4, 8):
+        for each in (whole, alone):
+            each.push(RowBatch([("a", number, 0)], [3]))
+    for each in (whole, alone):
+        each.push(Watermark(MAX_TIMESTAMP))
+        each.operator.close()
+    assert alone.results == whole.results
+    assert {value[1] for value, _ in whole.results} == {15}
+
+
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_keys_on_disk_of_a_subtask_that_was_ahead_are_not_evaluated_twice(backend: str) -> None:
     keys = {channel_of_key_group(key_group(key, 8), 8, 2): key for key in "abcdefgh"}

@@ -37,6 +37,7 @@ def show_memory(definitions: Sequence[str], conf: Path | None) -> None:
     other."""
     values = gather(conf, definitions, None, None)
     NetworkConfig.of(values)  # refuses a network that holds no segment
+    options.consumer_weights(values)  # refuses what are no weights
     worker = WorkerMemory.of(values) if WorkerMemory.is_given(values) else None
     master = JobManagerMemory.of(values) if JobManagerMemory.is_given(values) else None
     for line in [

@@ -148,6 +148,21 @@ CLOSURE_CLEANER = option(
     "NONE, TOP_LEVEL or RECURSIVE: how Flink cleans Java's closures.",
     without_effect="there are no Java closures",
 )
+LEAST_SEGMENT = option(
+    "taskmanager.memory.min-segment-size",
+    int,
+    256,
+    "How small Flink's debloating makes its buffers.",
+    memory=True,
+    without_effect="buffers are batches, whose number and bytes have options of their own",
+)
+DIRECT_MEMORY_LIMIT = option(
+    "jobmanager.memory.enable-jvm-direct-memory-limit",
+    bool,
+    False,
+    "Whether Java is limited to off-heap.size.",
+    without_effect="there is no Java; jobmanager.memory.process.size is asked of Ray",
+)
 EXECUTION_MODE = option(
     "execution.mode",
     str,

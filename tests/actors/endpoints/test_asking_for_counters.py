@@ -45,8 +45,8 @@ class Bench:
             job_master,
             RpcConfig(),
             cast(Any, SimpleNamespace(remove_slots_of=lambda _: [AllocationId("slot")])),
-            lambda *_: None,
             lambda *events: self.lost.extend(events),
+            lambda *_: None,
         )
 
     def register(self) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from flinkpy.cli.shown.memory_parts import show_memory
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.options.process_memory import (
@@ -126,3 +127,8 @@ def test_where_nothing_is_said_the_parts_are_of_the_slots_share_of_the_machine()
 def test_an_interpreters_size_may_stand_under_its_own_name() -> None:
     size = {"taskmanager.memory.process.size": "2g", "taskmanager.memory.interpreter.size": "512m"}
     assert WorkerMemory.of(size).interpreter == 512 << 20
+
+
+def test_the_calculator_refuses_weights_that_are_none() -> None:
+    with pytest.raises(ConfigurationError, match=r"consumer-weights: 'FOO:70' is not a kind"):
+        show_memory(["taskmanager.memory.managed.consumer-weights=FOO:70"], None)
