@@ -8,9 +8,9 @@ import socket
 from dataclasses import dataclass, field
 
 from flinkpy.core.ids import ResourceId
-from flinkpy.core.machine_memory import machine_memory
 from flinkpy.core.options.process_memory import WorkerMemory, memory_of_machine
 from flinkpy.graph.deployment import SlotStatus
+from flinkpy.runtime.memory.machine_memory import machine_memory
 
 _ON_SMALL_MACHINES = 128 << 20  # bytes that a slot manages, if nothing says how many
 

@@ -408,7 +408,7 @@ def _set_up_task_executor(
     from flinkpy.actors.inspector.process_inspector import ProcessInspector
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
     from flinkpy.actors.task_executor_info import ProcessDescription, managed_memory
-    from flinkpy.core.machine_memory import container_limit
+    from flinkpy.runtime.memory.machine_memory import container_limit
     from flinkpy.runtime.memory.slots_memory import ProcessLimit, WorkerSlots
     from flinkpy.runtime.task_runner import SlotTaskRunner
     from flinkpy.state.rocksdb.shared_memory import manage_memory

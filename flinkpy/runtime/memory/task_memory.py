@@ -10,6 +10,7 @@ from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.memory_sizes import (
     CONSUMER_WEIGHTS,
     MANAGED,
+    MANAGED_FRACTION,
     MemoryKind,
     consumer_weights,
 )
@@ -88,6 +89,11 @@ class TaskMemory:
             return ConfigurationError(
                 f"{owner.name} sorts or keeps hash tables, and {CONSUMER_WEIGHTS.key} leaves it no "
                 f"memory; add {kind.value}:70 to it"
+            )
+        if not size:
+            return ConfigurationError(
+                f"{owner.name} sorts or keeps hash tables, and its slot has no managed memory; set "
+                f"{MANAGED.key} or {MANAGED_FRACTION.key} above 0"
             )
         return ConfigurationError(
             f"{owner.name} has {_kb(owner.share)} of managed memory, and needs "

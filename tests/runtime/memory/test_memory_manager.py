@@ -145,6 +145,11 @@ def test_too_little_memory_names_the_option() -> None:
     nothing = SlotMemory(MemoryManager(MB), {STATE: 1})
     with pytest.raises(ConfigurationError, match=r"consumer-weights leaves it no memory"):
         TaskMemory(nothing, ManagedMemoryUse({OPERATOR: 1})).of_operator("Sort", sorts())
+    empty = TaskMemory(SlotMemory(MemoryManager(0)), ManagedMemoryUse({OPERATOR: 1}))
+    with pytest.raises(
+        ConfigurationError, match=r"set taskmanager\.memory\.managed\.size or .* 0$"
+    ):
+        empty.of_operator("Sort", sorts())
 
 
 @pytest.mark.parametrize("text", ["OPERATOR", "OPERATOR:x", "JAVA:3", "OPERATOR:-1", ""])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flinkpy.core.machine_memory import container_limit, machine_memory
+from flinkpy.runtime.memory.machine_memory import container_limit, machine_memory
 
 MB = 1 << 20
 NONE_OF_V1 = 9223372036854771712
