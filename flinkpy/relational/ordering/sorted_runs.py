@@ -71,7 +71,10 @@ class SortedRuns:
     def _taken(self) -> pa.RecordBatch:
         """The rows in memory, which are not kept any longer."""
         waiting, self._waiting, self._rows, self._size = self._waiting, [], 0, 0
-        return one_record_batch(waiting, self._schema)
+        data = one_record_batch(waiting, self._schema)
+        del waiting
+        self._memory.freed(data.nbytes)
+        return data
 
     def _order_of(self, data: pa.RecordBatch) -> Any:
         """The positions of the wanted rows in their order."""
@@ -97,6 +100,9 @@ class SortedRuns:
             data.take(pa.array(order[start : start + rows])) for start in range(0, len(order), rows)
         )
         self._add_run(0, blocks)
+        size = data.nbytes
+        del data, blocks
+        self._memory.freed(size)
 
     def spill(self) -> None:
         """Writes what is in memory as another run; nothing once ``batches`` are read."""
@@ -168,6 +174,7 @@ class _Level:
         run = SpilledRows(self._file)
         for block in blocks:
             run.append(block)
+            self._memory.freed(block.nbytes)
         self.runs.append(run)
 
     def drop(self) -> None:
