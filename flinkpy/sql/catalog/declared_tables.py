@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from flinkpy.common.logical_types.logical_type import RowField
 from flinkpy.sql.catalog.catalog_port import CatalogTable
 from flinkpy.sql.sql_errors import ValidationError, did_you_mean, proposed
 from flinkpy.sql.syntax.statements import (
@@ -65,6 +66,29 @@ def checked_table(table: CatalogTable) -> CatalogTable:
     for watermark in table.watermarks:
         _require_column(watermark.column.parts[0], names, "WATERMARK")
     return table if table.primary_key is None else _with_key(table, table.primary_key, names)
+
+
+def table_of_query(statement: CreateTable, fields: Sequence[RowField]) -> CreateTable:
+    """CREATE TABLE AS without its query: the columns that the query does not have, and then those
+    of the query, with the types that are declared for them. A list of names alone says their
+    order."""
+    definition, given = statement.definition, {field.name: field.type for field in fields}
+    for name in statement.columns_only:
+        _require_column(name, given, "the list of columns")
+    if statement.columns_only and sorted(statement.columns_only) != sorted(given):
+        raise ValidationError(f"the list of columns has each of the query once: {', '.join(given)}")
+    own = {each.name: each for each in definition.columns if isinstance(each, ColumnDefinition)}
+    columns = [each for each in definition.columns if each.name not in own.keys() & given.keys()]
+    taken = [
+        own.get(name, ColumnDefinition(name, given[name]))
+        for name in statement.columns_only or given
+    ]
+    return replace(
+        statement,
+        definition=replace(definition, columns=(*columns, *taken)),
+        query=None,
+        columns_only=(),
+    )
 
 
 def _with_key(table: CatalogTable, key: PrimaryKey, names: list[str]) -> CatalogTable:

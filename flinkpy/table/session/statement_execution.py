@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from flinkpy.common.job_client import JobClient
@@ -12,10 +11,11 @@ from flinkpy.common.logical_types.logical_type import BigIntType, RowType
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.checkpointing import SAVEPOINT_DIRECTORY
 from flinkpy.sql.catalog.ddl_execution import DdlExecution
+from flinkpy.sql.catalog.declared_tables import table_of_query
 from flinkpy.sql.catalog.statement_rows import OK, STRING, StatementRows, plain_text
 from flinkpy.sql.sql_errors import SqlError, ValidationError
 from flinkpy.sql.syntax import statements as sql
-from flinkpy.sql.syntax.query_tree import Query
+from flinkpy.sql.syntax.query_tree import Identifier, Query
 from flinkpy.table.explain_detail import ExplainDetail
 from flinkpy.table.result_kind import ResultKind
 from flinkpy.table.results.result_rows import CollectedRows, ReadyRows
@@ -142,18 +142,10 @@ class StatementExecution:
         is_there = session.catalogs.table_at(path) is not None
         if is_there and statement.if_not_exists:
             return TableResult.of_statement(OK)
-        columns = tuple(
-            sql.ColumnDefinition(field.name, field.type) for field in session.type_of_query(query)
-        )
-        own = {column.name for column in statement.definition.columns}
-        definition = replace(
-            statement.definition,
-            columns=statement.definition.columns
-            + tuple(column for column in columns if column.name not in own),
-        )
-        table = replace(statement, definition=definition, query=None, columns_only=())
-        self._ddl(text).execute(table)
-        return self.insert([sql.Insert(statement.name, query, span=statement.span)])
+        fields = session.type_of_query(query).fields
+        self._ddl(text).execute(table_of_query(statement, fields))
+        columns = tuple(Identifier((field.name,)) for field in fields)
+        return self.insert([sql.Insert(statement.name, query, columns, span=statement.span)])
 
     def _job_name(self, default: str) -> str:
         return str(self._session.config.job_options.get("pipeline.name", default))

@@ -114,6 +114,34 @@ def test_ctas_makes_a_table_with_the_columns_of_its_query(tables: TableEnvironme
     assert columns.column("type").to_pylist() == ["STRING", "INT"]
 
 
+def test_ctas_declares_types_further_columns_and_an_order_as_in_flink(
+    tables: TableEnvironment,
+) -> None:
+    values_table(tables, "t", "a INT, b INT, n DOUBLE", [(1, 2, 0.5)])
+    made = "WITH ('connector' = 'values') AS SELECT a, n, b FROM t"
+    for name, declared, columns, rows in [
+        (
+            "d1",
+            "(m STRING, b DOUBLE, c AS n * b)",
+            {"m": "STRING", "c": "DOUBLE"},
+            (None, 1, 0.5, 2.0),
+        ),
+        ("d2", "(b, a, n)", {"b": "INT"}, (2, 1, 0.5)),
+        ("d3", "(n DOUBLE, PRIMARY KEY (a) NOT ENFORCED)", {"a": "INT"}, (1, 0.5, 2)),
+    ]:
+        tables.execute_sql(f"CREATE TABLE {name} {declared} {made}").wait()
+        assert [tuple(row) for row in results(name)] == [rows]
+        described = tables.execute_sql(f"DESCRIBE {name}").to_arrow().to_pydict()
+        assert columns.items() <= dict(zip(described["name"], described["type"])).items()
+    for declared, words in [
+        ("(b, x, n)", "the list of columns names 'x', which is no column of the table"),
+        ("(a, b)", "the list of columns has each of the query once: a, n, b"),
+        ("(m INT NOT NULL)", "'m' of .* has no default value and does not allow NULLs"),
+    ]:
+        with pytest.raises(ValidationError, match=words):
+            tables.execute_sql(f"CREATE TABLE e{len(words)} {declared} {made}")
+
+
 def test_frames_elements_and_views_are_tables(tables: TableEnvironment) -> None:
     elements = tables.from_elements([(1, "a"), (2, None)], ["n", "s"])
     typed = tables.from_elements(
