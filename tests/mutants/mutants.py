@@ -1204,6 +1204,13 @@ MUTANTS = (
         (JOINS_BEYOND_MEMORY,),
     ),
     Mutant(
+        "a window of columns closes with what lies on disk",
+        "flinkpy/windowing/slices/column_slices.py",
+        "                found += self._pieces(start, group) + held.get(group, [])\n",
+        "                found += held.get(group, [])\n",
+        (BEYOND_MEMORY,),
+    ),
+    Mutant(
         "pieces of a log have their order behind a restore too",
         "flinkpy/state/slice_log.py",
         "        self._number = max((number for _, number, _ in restored), default=0)\n",

@@ -10,11 +10,15 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import MAX_TIMESTAMP, RowBatch, Watermark
+from flinkpy.columns import col
+from flinkpy.columns.aggregate_plan import aggregate_calls
+from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, RowBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group, key_group
 from flinkpy.core.options.state import ROCKSDB_DIRECTORY, ROCKSDB_OBJECTS
 from flinkpy.operators.base import OneInputOperator
@@ -29,7 +33,16 @@ from flinkpy.windowing.session_windows import EventTimeSessionWindows
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.window_functions import ProcessWindowFunction
 from flinkpy.windowing.windowing_strategy import WindowingStrategy
-from tests.windowing.slice_harness import ELEMENTS, SLICINGS, Alone, by_time, elements_of, rescaled
+from tests.windowing.slice_harness import (
+    ELEMENTS,
+    SLICINGS,
+    Alone,
+    aggregate_windows,
+    by_time,
+    elements_of,
+    field_windows,
+    rescaled,
+)
 from tests.windowing.test_slice_operator import EVALUATE, FIRST, SLIDING, joined, operator_of, share
 
 _IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -221,3 +234,61 @@ def test_general_windows_without_room_in_memory_give_what_windows_in_memory_give
         after.push(element)
     assert by_time(given + after.results) == by_time(whole.results)
     after.close()
+
+
+CALLS = aggregate_calls(
+    [
+        col("v").sum.alias("sum"),
+        col("v").count.alias("count"),
+        (col("v") / 7).sum.alias("rounded"),
+        (col("v") / 7).max.alias("max"),
+    ],
+    "test",
+)
+COLUMNS: dict[str, Callable[[Slicing, int], OneInputOperator]] = {
+    "rounded": lambda slicing, lateness: aggregate_windows(["k"], slicing, True, CALLS, lateness),
+    "exact": lambda slicing, lateness: aggregate_windows(["k"], slicing, True, CALLS[:2], lateness),
+    "first": lambda slicing, lateness: field_windows(["k"], slicing, True, "min", "v", lateness),
+    "all": lambda slicing, lateness: aggregate_windows([], slicing, True, CALLS, lateness),
+}
+
+
+@pytest.mark.wide(but=("rounded",))
+@settings(max_examples=12, deadline=None)
+@given(
+    ELEMENTS, SLICINGS, st.sampled_from([0, 4]), st.integers(0, 14), st.tuples(BACKENDS, BACKENDS)
+)
+@pytest.mark.parametrize("form", COLUMNS)
+def test_windows_of_columns_without_room_in_memory_give_what_windows_in_memory_give(
+    form: str,
+    drawn: list[Any],
+    slicing: Slicing,
+    lateness: int,
+    cut: int,
+    backends: tuple[str, str],
+) -> None:
+    elements = [in_columns(each) for each in elements_of(drawn)]
+    make = partial(COLUMNS[form], slicing, lateness)
+    whole = Alone(make())
+    before = Alone(make(), backend=backends[0], options=NO_ROOM)
+    for element in elements[:cut]:
+        whole.push(element)
+        before.push(element)
+    after = Alone(make(), before.snapshot(), backend=backends[1], options=NO_ROOM)
+    before.operator.close()
+    for told in whole.out.watermarks[-1:]:
+        after.push(Watermark(told))
+    for element in elements[cut:]:
+        whole.push(element)
+        after.push(element)
+    assert by_time(before.results + after.results) == by_time(whole.results)
+    assert not after.operator.store.starts  # type: ignore[attr-defined]
+    after.operator.close()
+
+
+def in_columns(element: RowBatch | Watermark) -> Any:
+    if isinstance(element, Watermark):
+        return element
+    keys, values, _ = zip(*element.values)
+    data = pa.RecordBatch.from_pydict({"k": list(keys), "v": list(values)})
+    return ColumnBatch(data, np.array(element.timestamps, np.int64))

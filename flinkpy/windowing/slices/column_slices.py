@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +26,16 @@ from flinkpy.core.keys import key_group
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.columnar.key_index import check_keys
-from flinkpy.operators.columnar.state_tables import from_bytes, group_numbers, input_schema_of
+from flinkpy.operators.columnar.state_tables import (
+    from_bytes,
+    group_numbers,
+    input_schema_of,
+    key_of_group,
+)
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.state.slice_log import SliceLog, restored_log, to_leave
 from flinkpy.windowing.slices.column_snapshots import SavedSlice, load, save
 from flinkpy.windowing.slices.grouped_parts import Part, SliceColumns, together
 from flinkpy.windowing.slices.held_keys import WindowKeys
@@ -81,6 +88,14 @@ class ColumnSlices(SliceStore):
         self._context = context
         self._slices: dict[int, SliceColumns] = {}
         self.known_keys = WindowKeys(self.keys)
+        self._log: SliceLog | None = None
+        self._room = 0  # so many records may come until their memory is looked at
+        if backend is not None:
+            most = context.task.max_parallelism
+            self._on_disk = restored_log(
+                backend, self.state_name, lambda group: key_of_group(group, most), _nothing_told
+            )
+            self._log = self._on_disk.log
 
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
         """Nobody changes an array of a slice, so it is enough to know which there are."""
@@ -94,9 +109,9 @@ class ColumnSlices(SliceStore):
         def saved(turns: Turns) -> Iterator[Saved]:
             grouped = []
             for start, held in slices:
-                part = held.grouped(aggregates, known)
-                grouped.append(SavedSlice(start, keys.batch(part.ids), part))
-                turns.give_way()
+                for part in held.parts(aggregates, known):
+                    grouped.append(SavedSlice(start, keys.batch(part.ids), part))
+                    turns.give_way()
             for each in save(grouped, aggregates, schema, max_parallelism) if grouped else ():
                 yield each
                 turns.give_way()
@@ -104,19 +119,38 @@ class ColumnSlices(SliceStore):
         return saved
 
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        for pieces in self._on_disk.pieces.values():  # what was on disk came first
+            for _, data in pieces:
+                self._load(data, self._put)
+        self._restore_log()
         for data in saved.values():
-            table = from_bytes(data)
-            self.check_saved(input_schema_of(table.schema))
-            if self._schema is None:
-                self.prepare(schema := input_schema_of(table.schema))
-                self._schema = schema
-            for each in load(table, self.keys, self._aggregates):
-                ids = self.known_keys.numbers(each.keys) if each.keys is not None else None
-                self._put(
-                    each.start,
-                    Part(each.part.size, ids, each.part.counts, each.part.values, each.part.firsts),
-                )
+            self._load(data, self._put)
         return {key: key_group(key, self._context.task.max_parallelism) for key in saved}
+
+    def _load(self, data: bytes, take: Callable[[int, Part], None]) -> None:
+        """Takes the slices of a saved table."""
+        table = from_bytes(data)
+        self.check_saved(input_schema_of(table.schema))
+        if self._schema is None:
+            self.prepare(schema := input_schema_of(table.schema))
+            self._schema = schema
+        for each in load(table, self.keys, self._aggregates):
+            ids = self.known_keys.numbers(each.keys) if each.keys is not None else None
+            part = each.part
+            take(each.start, Part(part.size, ids, part.counts, part.values, part.firsts))
+
+    def _restore_log(self) -> None:
+        """What lies on disk stays there; one piece says what is aggregated, and how."""
+        if self._log is None or not self._log.starts:
+            return
+        first = next(
+            piece
+            for start, group in product(sorted(self._log.starts), self._log.groups)
+            for piece in self._log.pieces(start, group)
+        )
+        self._load(first, lambda start, part: None)
+        for start in self._log.starts:
+            self._slices[start] = SliceColumns(self.is_exact)
 
     def described(self, schema: Any) -> Any:
         """The schema of the records as it is saved, with what ``check_saved`` wants to know."""
@@ -183,6 +217,40 @@ class ColumnSlices(SliceStore):
         except BaseException as error:
             raise user_code_error(error, self._context) from error
 
+    def relieve(self) -> None:
+        """Slices beyond their share of memory go to the log, those that are needed last first."""
+        log = self._log
+        if log is None or self._schema is None or sum(map(len, self._slices.values())) < self._room:
+            return
+        held = {start: each.nbytes for start, each in self._slices.items()}
+        count, size = sum(map(len, self._slices.values())), sum(held.values())
+        self._room = count + max(0, (log.memory() - size) * count // max(1, 2 * size))
+        leaving = list(to_leave(held, log.memory()))
+        for start in leaving:
+            self._write(log, start)
+        if leaving:
+            self._room = 0
+            self._forget_keys()
+
+    def _write(self, log: SliceLog, start: int) -> None:
+        parts = self._slices[start].parts(self._aggregates, self.known_keys.size)
+        slices = [SavedSlice(start, self.known_keys.batch(part.ids), part) for part in parts]
+        most, schema = self._context.task.max_parallelism, self.described(self._schema)
+        log.write(
+            start, {group: data for _, group, data in save(slices, self._aggregates, schema, most)}
+        )
+        # sums of floats are rounded as they come: what follows is added to what is on disk
+        self._slices[start] = SliceColumns(self.is_exact)
+
+    @property
+    def is_on_disk(self) -> bool:
+        return self._log is not None and bool(self._log.starts)
+
+    def group_of(self, share: Any, max_parallelism: int) -> int:
+        """The shares of columns are key groups."""
+        group: int = share
+        return group
+
     def _put(self, start: int, part: Part) -> None:
         held = self._slices.get(start)
         if held is None:
@@ -193,7 +261,46 @@ class ColumnSlices(SliceStore):
         """Keys that no slice holds any more are forgotten too, when they are many."""
         for start in starts:
             del self._slices[start]
+            if self._log is not None:
+                self._log.forget(start)
+        self._forget_keys()
+
+    def _forget_keys(self) -> None:
         self.known_keys.forget_all_but(ids for held in self._slices.values() for ids in held.ids)
+
+    def parts(self, starts: list[int], survives: Callable[[int], bool]) -> Iterable[Part]:
+        """Of slices that are on disk in part, key group by key group."""
+        log = self._log
+        if log is None or log.starts.isdisjoint(starts):
+            yield self.evaluate(starts, survives)
+            return
+        here = [self._by_group(start) for start in starts]
+        for group in log.groups:
+            found = list[Part]()
+            for start, held in zip(starts, here):
+                found += self._pieces(start, group) + held.get(group, [])
+            if found:
+                yield together(found, self._aggregates, self.known_keys.size)
+                self._forget_keys()
+
+    def _pieces(self, start: int, group: int) -> list[Part]:
+        """What is on disk of a slice, in the order in which it came."""
+        found: list[Part] = []
+        for piece in self._log.pieces(start, group) if self._log is not None else ():
+            self._load(piece, lambda _, part: found.append(part))
+        return found
+
+    def _by_group(self, start: int) -> dict[int, list[Part]]:
+        """What is in memory of a slice."""
+        most, found = self._context.task.max_parallelism, dict[int, list[Part]]()
+        for part in self._slices[start].parts(self._aggregates, self.known_keys.size):
+            if part.ids is None:
+                found.setdefault(key_group(None, most), []).append(part)
+                continue
+            groups = group_numbers(self.known_keys.batch(part.ids), self.keys, most)
+            for group in np.unique(groups).tolist():
+                found.setdefault(group, []).append(part.taken(np.flatnonzero(groups == group)))
+        return found
 
     def evaluate(self, starts: list[int], survives: Callable[[int], bool]) -> Part:
         return self._put_together(starts, None)
@@ -209,13 +316,26 @@ class ColumnSlices(SliceStore):
 
     def _put_together(self, starts: list[int], ids: npt.NDArray[np.int64] | None) -> Part:
         """The slices as one part; ``ids`` has the only key that is wanted (None: all)."""
-        known = self.known_keys.size
-        parts = [self._slices[start].grouped(self._aggregates, known) for start in starts]
+        parts: list[Part] = []
+        for start in starts:
+            if self.is_on_disk:
+                parts += self._pieces(start, self._group_of(ids))
+            parts += self._slices[start].parts(self._aggregates, self.known_keys.size)
         if ids is not None:
             parts = [
                 part.taken(at) for part in parts if len(at := np.flatnonzero(part.ids == ids[0]))
             ]
-        return parts[0] if len(parts) == 1 else together(parts, self._aggregates, known)
+        if len(parts) == 1 and not self.is_on_disk:
+            return parts[0]
+        return together(parts, self._aggregates, self.known_keys.size)
+
+    def _group_of(self, ids: npt.NDArray[np.int64] | None) -> int:
+        """The key group of one key."""
+        most = self._context.task.max_parallelism
+        if ids is None:
+            return key_group(None, most)
+        group: int = group_numbers(self.known_keys.batch(ids[:1]), self.keys, most)[0].item()
+        return group
 
     def only(self, contents: Part, is_wanted: Callable[[Any], bool]) -> Part:
         if contents.ids is None:
@@ -366,3 +486,7 @@ class FieldSlices(ColumnSlices):
         arrays = [] if part.firsts is None else list(part.firsts.columns)
         arrays.insert(self._at, self._aggregates[0].results(part.counts[0], part.values[0]))
         return pa.RecordBatch.from_arrays(arrays, schema=self._result)
+
+
+def _nothing_told() -> Callable[[int], None]:
+    return lambda group: None

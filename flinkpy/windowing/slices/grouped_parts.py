@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # so many records are put aside before they are grouped; more where a slice has more keys than that
 _WAITING = 1 << 15
+_KEY = 64  # bytes that the number of a key takes beside it
 
 
 @dataclass(frozen=True)
@@ -67,19 +68,28 @@ class Part:
         firsts = None if self.firsts is None else self.firsts.take(pa.array(at))
         return Part(len(at), None if self.ids is None else self.ids[at], counts, values, firsts)
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes, with the keys that it names."""
+        arrays = [self.ids, *self.counts, *self.values, self.firsts]
+        size: int = sum(each.nbytes for each in arrays if each is not None)
+        return size + _KEY * self.size
+
 
 class SliceColumns:
-    """One slice: parts that wait, the first of them grouped before."""
+    """One slice: parts that wait, the first of them grouped before. If it does not group, records
+    stay apart until a window needs them: others, which come first, lie elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, groups: bool = True) -> None:
         self._parts: list[Part] = []
         self._waiting = self._grouped = 0
+        self._groups = groups
 
     def add(self, part: Part, aggregates: Sequence[ColumnAggregate], known: int) -> None:
         """Puts records aside."""
         self._parts.append(part)
         self._waiting += part.size
-        if self._waiting > max(_WAITING, 2 * self._grouped):
+        if self._groups and self._waiting > max(_WAITING, 2 * self._grouped):
             self.grouped(aggregates, known)
 
     def grouped(self, aggregates: Sequence[ColumnAggregate], known: int) -> Part:
@@ -89,9 +99,18 @@ class SliceColumns:
             self._waiting, self._grouped = 0, self._parts[0].size
         return self._parts[0]
 
+    def parts(self, aggregates: Sequence[ColumnAggregate], known: int) -> list[Part]:
+        """All of them, grouped by key if it groups."""
+        return [self.grouped(aggregates, known)] if self._groups and self._parts else self._parts
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return sum(part.nbytes for part in self._parts)
+
     def freeze(self) -> SliceColumns:
         """The slice of now. Parts are never changed."""
-        frozen = SliceColumns()
+        frozen = SliceColumns(self._groups)
         frozen._parts = self._parts.copy()
         frozen._waiting = self._waiting
         frozen._grouped = self._grouped

@@ -21,7 +21,6 @@ from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.keys import key_group
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -109,10 +108,8 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         now, ahead, groups = self._times.now, self._ahead, self._groups_ahead
         if not groups:
             return lambda share: max(now, ahead.get(share, now))
-        most = self.context.task.max_parallelism
-        return lambda share: max(
-            now, ahead.get(share, now), groups.get(key_group(share, most), now)
-        )
+        most, group_of = self.context.task.max_parallelism, self.store.group_of
+        return lambda share: max(now, ahead.get(share, now), groups.get(group_of(share, most), now))
 
     def _restore(self) -> None:
         """Keys may come from several subtasks, not all at the same time: those ahead are left out

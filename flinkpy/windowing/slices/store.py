@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.keys import key_group
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import OperatorContext
 from flinkpy.state.backend import KeyedStateBackend
@@ -64,6 +65,10 @@ class SliceStore(ABC):
         """Whether there are accumulators that ``freeze`` does not give, as the backend saves
         them."""
         return False
+
+    def group_of(self, share: Any, max_parallelism: int) -> int:
+        """The key group of a share."""
+        return key_group(share, max_parallelism)
 
     @abstractmethod
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
