@@ -292,3 +292,27 @@ def in_columns(element: RowBatch | Watermark) -> Any:
     keys, values, _ = zip(*element.values)
     data = pa.RecordBatch.from_pydict({"k": list(keys), "v": list(values)})
     return ColumnBatch(data, np.array(element.timestamps, np.int64))
+
+
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_columns_on_disk_of_a_subtask_that_was_ahead_are_not_evaluated_twice(backend: str) -> None:
+    keys = {channel_of_key_group(key_group(key, 8), 8, 2): key for key in "abcdefgh"}
+    make = partial(COLUMNS["rounded"], SLIDING, 0)
+    before = Subtasks(make, 2, "rocksdb")
+    for subtask, key in keys.items():
+        for records, stamps in ((((key, 1, 0), (key, 2, 0)), [3, 7]), (((key, 4, 0),), [8])):
+            batch = in_columns(RowBatch(list(records), stamps))
+            before.each[subtask].push(batch)
+    ahead, behind = before.each
+    ahead.push(Watermark(9))
+    saved = [alone.snapshot() for alone in before.each]
+    after = Subtasks(make, 1, backend, saved)
+    after.push(Watermark(5))
+    again = Subtasks(make, 1, backend, [after.each[0].snapshot()])
+    again.push(Watermark(MAX_TIMESTAMP))
+    behind.push(Watermark(MAX_TIMESTAMP))
+    ahead.push(Watermark(MAX_TIMESTAMP))
+    first = [result for result in ahead.results if result[1] > 9]
+    assert by_time(after.results + again.results) == by_time(first + behind.results)
+    for each in (before, after, again):
+        each.close()
