@@ -316,3 +316,18 @@ def test_columns_on_disk_of_a_subtask_that_was_ahead_are_not_evaluated_twice(bac
     assert by_time(after.results + again.results) == by_time(first + behind.results)
     for each in (before, after, again):
         each.close()
+
+
+def test_sums_of_floats_on_disk_are_rounded_as_those_in_memory() -> None:
+    batches = [
+        in_columns(RowBatch([("a", at * 37 % 50 + each, 0) for each in range(3)], [1, 2, 3]))
+        for at in range(20)
+    ]
+    sums = []
+    for backend in ("hashmap", "rocksdb"):
+        alone = Alone(COLUMNS["rounded"](SLIDING, 0), backend=backend, options=NO_ROOM)
+        for element in (*batches, Watermark(MAX_TIMESTAMP)):
+            alone.push(element)
+        sums.append(by_time(alone.results))
+        alone.operator.close()
+    assert sums[0] == sums[1]
