@@ -68,6 +68,8 @@ GROUP_CHANGELOGS = (
 CHANGING_GROUPS = "tests/relational/test_changing_groups.py"
 REGULAR_JOIN = "tests/relational/test_regular_join.py"
 UPSERT_SINKS = "tests/relational/test_upsert_sinks.py"
+VERSIONS = "tests/relational/test_versions_of_tables.py"
+_OF_ITS_TIME = "test_a_row_meets_the_version_of_its_time_in_batches_of_any_size_and_after_restarts"
 NUMBERS_OF_KEYS = "tests/relational/test_numbers_of_keys.py"
 
 MUTANTS = (
@@ -1112,6 +1114,29 @@ MUTANTS = (
         "deleted = kept.take(goes) if len(goes)",
         "deleted = data.take(pa.array(last[had & ~stands])) if len(goes)",
         ("tests/relational/test_last_rows.py::test_upserts_become_all_changes",),
+    ),
+    Mutant(
+        "a version that comes late does not stand before a later one",
+        "flinkpy/relational/joins/versions_of_keys.py",
+        "stands = new.there[last] & ~is_older",
+        "stands = new.there[last]",
+        (f"{VERSIONS}::{_OF_ITS_TIME}",),
+    ),
+    Mutant(
+        "a delete ends the version that it is of",
+        "flinkpy/relational/joins/versions_of_keys.py",
+        "places = np.where((places >= 0) & new.there[places], places, -1)",
+        "pass",
+        (f"{VERSIONS}::{_OF_ITS_TIME}",),
+    ),
+    Mutant(
+        "who keeps versions hears of every change of a batch",
+        "flinkpy/sql/changes/update_kinds.py",
+        "(left, with_every_change(right))",
+        "(left, right)",
+        (
+            "tests/table/translation/test_versions_in_sql.py::test_each_order_meets_the_rate_of_its_time",
+        ),
     ),
     Mutant(
         "rows of one key are spilled to one partition",

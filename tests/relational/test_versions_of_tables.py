@@ -124,8 +124,16 @@ def two_sides(draw: st.DrawFn) -> list[Any]:
     return [*steps, MAX_TIMESTAMP]
 
 
+# a version that comes late, and one that is deleted
+LATE = [(1, [("+I", (0, 1, 10))]), 20, (1, [("+I", (0, 2, 5))]), 25]
+LATE += [(0, [("+I", (0, 3, 30))]), MAX_TIMESTAMP]
+DELETED = [(1, [("+I", (0, 1, 10)), ("-D", (0, 1, 12))]), (0, [("+I", (0, 3, 13))]), MAX_TIMESTAMP]
+
+
 @settings(max_examples=60)
 @given(two_sides(), st.sampled_from([JoinKind.INNER, JoinKind.LEFT]))
+@example(LATE, JoinKind.INNER)
+@example(DELETED, JoinKind.INNER)
 def test_a_row_meets_the_version_of_its_time_in_batches_of_any_size_and_after_restarts(
     steps: list[Any], kind: JoinKind
 ) -> None:
