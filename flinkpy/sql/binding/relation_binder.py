@@ -266,6 +266,7 @@ class RelationBinder:
             plan.condition,
             options,
             _since(plan.right.schema) if attribute is TimeAttribute.ROWTIME else None,
+            table.as_of.span,
         )
         return Source(made, joined.scope.typed_as(made.schema))
 

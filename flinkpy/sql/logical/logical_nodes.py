@@ -4,7 +4,7 @@ expressions are over the columns of the input by number."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from flinkpy.common.changelog_mode import INSERT_ONLY, ChangelogMode
 from flinkpy.common.logical_types.logical_type import (
@@ -19,6 +19,7 @@ from flinkpy.common.logical_types.logical_type import (
 from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath, SourceAbilities
 from flinkpy.sql.rex.relational_terms import JoinKind, OverGroup, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall, Rex, RexInput, SortKey
+from flinkpy.sql.sql_errors import NOWHERE, Span
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ class LogicalTemporalJoin(LogicalNode):
     """Each row of ``left`` with the rows that ``right`` has at the time that its column ``time``
     says, for which the condition is true. ``kind`` is INNER or LEFT. ``options`` are those of a
     LOOKUP hint. ``since`` is the column of ``right`` that says from when on a row stands; None if
-    ``right`` has no event time."""
+    ``right`` has no event time. ``span`` is where the time is written."""
 
     left: LogicalNode
     right: LogicalNode
@@ -251,6 +252,7 @@ class LogicalTemporalJoin(LogicalNode):
     condition: Rex | None = None
     options: tuple[tuple[str, str], ...] = ()
     since: int | None = None
+    span: Span = field(default=NOWHERE, compare=False)
 
     @property
     def inputs(self) -> tuple[LogicalNode, ...]:

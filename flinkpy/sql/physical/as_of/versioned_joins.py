@@ -87,7 +87,8 @@ def _checked_time(node: LogicalTemporalJoin) -> int:
         raise ValidationError(
             f"{_EVENT_TIME} requires both primary key and row time attribute in versioned table, "
             "but no row time attribute can be found; declare WATERMARK FOR its time, or join it as "
-            "it is now: FOR SYSTEM_TIME AS OF a column of PROCTIME()"
+            "it is now: FOR SYSTEM_TIME AS OF a column of PROCTIME()",
+            span=node.span,
         )
     left, right = (
         each.with_nullable(True)
@@ -99,7 +100,8 @@ def _checked_time(node: LogicalTemporalJoin) -> int:
     if type(left) is not type(right):
         raise ValidationError(
             f"{_EVENT_TIME} requires same rowtime type in left table and versioned table, but the "
-            f"rowtime types are {left} and {right}; declare both times alike"
+            f"rowtime types are {left} and {right}; declare both times alike",
+            span=node.span,
         )
     for side in (node.left, node.right):
         check_rowtime_kept(side, "FOR SYSTEM_TIME AS OF")
