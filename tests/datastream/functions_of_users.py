@@ -44,6 +44,10 @@ IN_STREAMS_ONLY = {
     "StreamVerbs.assign_timestamps_and_watermarks with a generator",
     "Sources.add_source",
 }
+IN_BATCH_ONLY = {
+    f"PartitionWindowedStream.{verb} of a subtask"
+    for verb in ("map_partition", "sort_partition", "reduce", "aggregate")
+}
 Given = Callable[[Any], Any]
 Build = Callable[[StreamExecutionEnvironment, Given], "DataStream | None"]
 BUILDERS: dict[str, Build] = {}
@@ -410,6 +414,35 @@ def _partitioner(env: StreamExecutionEnvironment, given: Given) -> DataStream:
 @builder("StreamVerbs.partition_custom by key")
 def _partition_key(env: StreamExecutionEnvironment, given: Given) -> DataStream:
     return numbers(env).partition_custom(lambda key, count: key % count, Whole(given))
+
+
+def partitions(env: StreamExecutionEnvironment, *, by_key: bool) -> Any:
+    stream = numbers(env)
+    return (stream.key_by(lambda number: 0) if by_key else stream).full_window_partition()
+
+
+def _builders_of_partitions(name: str, *, by_key: bool) -> None:
+    @builder(f"PartitionWindowedStream.map_partition{name}")
+    def _map(env: StreamExecutionEnvironment, given: Given) -> DataStream:
+        return partitions(env, by_key=by_key).map_partition(
+            lambda records: [given(number) for number in records]
+        )
+
+    @builder(f"PartitionWindowedStream.sort_partition{name}")
+    def _sort(env: StreamExecutionEnvironment, given: Given) -> DataStream:
+        return partitions(env, by_key=by_key).sort_partition(Whole(given))
+
+    @builder(f"PartitionWindowedStream.reduce{name}")
+    def _reduce(env: StreamExecutionEnvironment, given: Given) -> DataStream:
+        return partitions(env, by_key=by_key).reduce(Whole(given))
+
+    @builder(f"PartitionWindowedStream.aggregate{name}")
+    def _aggregate(env: StreamExecutionEnvironment, given: Given) -> DataStream:
+        return partitions(env, by_key=by_key).aggregate(Sum(given))
+
+
+_builders_of_partitions("", by_key=True)
+_builders_of_partitions(" of a subtask", by_key=False)
 
 
 @builder("TableVerbs.map_batches")
