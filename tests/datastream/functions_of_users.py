@@ -39,6 +39,7 @@ from flinkpy.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from flinkpy.datastream.windowed.full_windows import PartitionWindowedStream
 
 IN_STREAMS_ONLY = {
     "StreamVerbs.assign_timestamps_and_watermarks with a generator",
@@ -416,9 +417,13 @@ def _partition_key(env: StreamExecutionEnvironment, given: Given) -> DataStream:
     return numbers(env).partition_custom(lambda key, count: key % count, Whole(given))
 
 
-def partitions(env: StreamExecutionEnvironment, *, by_key: bool) -> Any:
+def partitions(
+    env: StreamExecutionEnvironment, *, by_key: bool
+) -> PartitionWindowedStream[DataStream]:
     stream = numbers(env)
-    return (stream.key_by(lambda number: 0) if by_key else stream).full_window_partition()
+    if by_key:
+        return stream.key_by(lambda number: 0).full_window_partition()
+    return stream.full_window_partition()
 
 
 def _builders_of_partitions(name: str, *, by_key: bool) -> None:

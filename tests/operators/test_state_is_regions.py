@@ -91,7 +91,6 @@ KEPT: dict[str, dict[str, str]] = {
     "LastResultsOperator": {
         "_rest": "what the wrapped operator has at its end, where no checkpoint begins"
     },
-    "DistinctRowsOperator": {"_firsts": REGION},
     "DropsLateRecords": {"late_records_dropped": COUNT},
     "FilterColumnsOperator": {"_evaluate": FROM_INPUT},
     "GroupAggregateOperator": {"_calls": REGION},
@@ -130,13 +129,16 @@ KEPT: dict[str, dict[str, str]] = {
         "_kept": FROM_INPUT,
         "_result": FROM_INPUT,
     },
+    "FullWindowOperator": dict.fromkeys(("_end_of_time", "_rest", "call"), BATCH),
     "KeyedColumnsOperator": {
-        "_firsts": REGION,
+        **dict.fromkeys(("_accumulators", "_firsts", "_index"), REGION),
+        **dict.fromkeys(("_most_waiting", "_places", "_stamps", "_waiting_bytes"), BATCH),
         "_schema": FROM_INPUT,
         "_is_stamped": BATCH,
         "_waiting": BATCH,
         "_waiting_records": BATCH,
     },
+    "OneRowOfKey": {"_keys": BATCH},
     "KeyedFunctionOperator": {"_process_context": CONTEXT, "_timer_context": CONTEXT},
     "KeyedOperator": {"_loops": FROM_INPUT, "_select": FROM_INPUT, "pairs": FROM_INPUT},
     "KeyedReduceOperator": {"_careful": FROM_INPUT},
