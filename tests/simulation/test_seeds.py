@@ -51,7 +51,7 @@ def test_a_seed_replays_identically(seed: int) -> None:
 
 @pytest.mark.wide
 def test_the_seeds_see_every_way_a_job_can_end() -> None:
-    reports: list[SeedReport] = [run_seed(seed) for seed in range(1080, 1140)]
+    reports: list[SeedReport] = [run_seed(seed) for seed in range(1120, 1180)]
     ends = {state for report in reports for state in report.states.values()}
     assert ends == {JobState.FINISHED, JobState.CANCELED, JobState.FAILED}
     assert any(report.workers_started for report in reports)
