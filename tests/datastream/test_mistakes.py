@@ -471,7 +471,7 @@ SOURCES = [
     ("env.from_pandas([1])", "from_pandas takes a pandas frame, this is a list"),
     (
         "import pandas; env.from_pandas(pandas.DataFrame({'a': [1, 'x']}))",
-        "from_pandas: Could not convert 'x'.*; .* column a",
+        r"from_pandas: field 'a' holds 1 \(int\) and 'x' \(str\), and a column has one type",
     ),
     (
         "import pandas; env.from_pandas(pandas.DataFrame([[1, 2]], columns=['a', 'a']))",

@@ -67,6 +67,19 @@ def inferred_type(values: Iterable[Any], field: str) -> Any:
     return _TYPES[family](present, field)
 
 
+def check_objects(frame: Any) -> None:
+    """Raises ValueError for a column of Python objects in a pandas frame that Arrow would convert
+    with a loss: it takes a datetime beside a date as a date, one without a zone beside one that has
+    a zone as if both were alike, and True beside 1.5 as 1.0."""
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place]
+        if column.dtype == object:
+            present = column[column.notna()].tolist()
+            classes = set(map(type, present))
+            if len(classes) > 1 or datetime.datetime in classes:
+                inferred_type(present, str(name))
+
+
 def _family(value: object, field: str) -> str:
     if named_fields(value) is not None:
         return "records"

@@ -71,7 +71,10 @@ def is_arrow_stream(data: object) -> bool:
 def _table_of_pandas(frame: Any) -> pa.Table:
     import pyarrow as pa
 
+    from flinkpy.columns.values.inference import check_objects
+
     try:
+        check_objects(frame)
         # A copy: Arrow shares the memory of numeric columns
         return pa.Table.from_pandas(frame.copy(), preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:

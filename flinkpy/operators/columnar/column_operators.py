@@ -26,6 +26,7 @@ from flinkpy.columns.values.conversion import (
     rows_of_batch,
     without_views,
 )
+from flinkpy.columns.values.inference import check_objects
 from flinkpy.columns.values.pandas_frames import pandas_frame
 from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
 from flinkpy.common.typeinfo import RowTypeInfo
@@ -292,6 +293,7 @@ def as_record_batch(result: object) -> Any:
     if isinstance(result, pa.Table):
         return one_batch(result)
     if type(result).__module__.partition(".")[0] == "pandas" and hasattr(result, "columns"):
+        check_objects(result)
         return pa.RecordBatch.from_pandas(result, preserve_index=False)
     if hasattr(result, "__arrow_c_stream__"):  # a frame of Polars
         return one_batch(pa.table(result))
