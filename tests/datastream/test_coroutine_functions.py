@@ -241,6 +241,40 @@ def test_it_is_refused_in_the_functions_of_state() -> None:
         AggregatingStateDescriptor("sum", late(Sum, "add", __init__=nothing))
 
 
+class Numbers(f.SourceFunction):
+    def run(self, ctx: Any) -> Any:
+        yield 1
+
+    def cancel(self) -> None: ...
+
+
+class Opened(f.MapFunction):
+    def open(self, runtime_context: Any) -> Any:
+        yield runtime_context
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
+class Written:
+    def write(self, value: Any) -> Any:
+        yield value
+
+
+@pytest.mark.parametrize(
+    ("build", "method"),
+    [
+        (lambda env: env.add_source(Numbers()), "Numbers.run"),
+        (lambda env: numbers(env).map(Opened()), "Opened.open"),
+        (lambda env: numbers(env).sink_to(Written()), "Written.write"),
+    ],
+    ids=["a source function's run", "open", "an object's write"],
+)
+def test_a_generator_that_nothing_would_run_is_refused(build: Build, method: str) -> None:
+    with pytest.raises(ProgramError, match=rf"{method} has a 'yield'.*without 'yield'"):
+        build(embedded())
+
+
 def test_asynchronous_functions_stay_where_they_are_awaited() -> None:
     client = type("Client", (f.AsyncFunction,), {"async_invoke": look_up, "client": look_up})()
     client.session = look_up

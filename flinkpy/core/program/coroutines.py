@@ -1,7 +1,8 @@
 """Finds functions declared with ``async def`` where nobody would await them.
 
 Called like any function, such a function does nothing: it returns a coroutine, which a filter takes
-for true, a map for its result, and ``open`` or ``close`` drops. So operators are searched while the
+for true, a map for its result, and ``open`` or ``close`` drops. So does a generator in place of
+``open``, ``close``, ``write``, ``flush`` or a source's ``run``. So operators are searched while the
 program is built. Whatever they hold is looked at: functions, and methods that stand for one of
 flinkpy's own."""
 
@@ -22,6 +23,11 @@ ADVICE = (
     "have it called by "
     "AsyncDataStream.unordered_wait(...)"
 )
+_OF_A_GENERATOR = (
+    "has a 'yield', so a call of it only makes a generator, which nothing here would run: its body "
+    "calls what it is given (ctx.collect(...) in a source), without 'yield'"
+)
+_GIVE_NOTHING = frozenset(("open", "close", "write", "flush", "run"))
 # Of objects that derive from no class of flinkpy
 _WITHOUT_BASE = ("__call__", "write", "flush", "run", "add", "merge", "get_result", "open", "close")
 _MANY = 100  # a collection with more is data
@@ -30,21 +36,22 @@ _MANY = 100  # a collection with more is data
 def refuse_coroutines(holder: object, call: str) -> None:
     """Raises ProgramError, with the user's line, if a function that ``holder`` is or holds is a
     coroutine function. ``call`` says in the error what was given it."""
-    found = coroutine_in(holder)
+    found = _found_in(holder)
     if found is not None:
-        raise refused(found, call)
+        raise refuse(f"{call}: {' '.join(found)}")
 
 
 def refuse_coroutine_methods(kind: type, call: str) -> None:
     """The same for the methods of a class whose objects are made later, or have just been made in a
     task."""
-    method = _unawaited_method(kind)
-    if method is not None:
-        raise refused(f"{kind.__name__}.{method}", call)
+    found = _idle_method(kind)
+    if found is not None:
+        method, why = found
+        raise refuse(f"{call}: {kind.__name__}.{method} {why}")
 
 
 def refused(name: str, call: str) -> ProgramError:
-    """The error for that function."""
+    """The error for that coroutine function."""
     return refuse(f"{call}: {name} {ADVICE}")
 
 
@@ -56,6 +63,13 @@ def coroutine_in(holder: object) -> str | None:
     >>> coroutine_in(functools.partial(look_up, 1)), coroutine_in(len)
     ('look_up', None)
     """
+    found = _found_in(holder)
+    return None if found is None else found[0]
+
+
+def _found_in(holder: object) -> tuple[str, str] | None:
+    """The name of a function that ``holder`` is or holds and whose body would never run, and why
+    not."""
     seen: set[int] = set()
     waiting = [holder]
     while waiting:
@@ -64,10 +78,11 @@ def coroutine_in(holder: object) -> str | None:
             continue
         seen.add(id(each))
         if is_coroutine_function(each):
-            return str(getattr(each, "__qualname__", each)).rpartition("<locals>.")[2]
-        method = None if isinstance(each, FunctionType) else _unawaited_method(type(each))  # type: ignore[arg-type]  # a type is hashable
-        if method is not None:
-            return f"{type(each).__name__}.{method}"
+            return str(getattr(each, "__qualname__", each)).rpartition("<locals>.")[2], ADVICE
+        found = None if isinstance(each, FunctionType) else _idle_method(type(each))  # type: ignore[arg-type]  # a type is hashable
+        if found is not None:
+            method, why = found
+            return f"{type(each).__name__}.{method}", why
         waiting.extend(_held_by(each))
     return None
 
@@ -79,9 +94,9 @@ def is_coroutine_function(function: object) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _unawaited_method(kind: type) -> str | None:
-    """A method of the class that is a coroutine function, and stands for one of flinkpy's that is
-    none."""
+def _idle_method(kind: type) -> tuple[str, str] | None:
+    """A method of the class whose body would never run, and why not: a coroutine or generator
+    function that stands for one of flinkpy's that is none."""
     bases = kind.__mro__
     ours = [base for base in bases if _is_ours(base)]
     if ours and ours[0] is bases[0]:
@@ -92,10 +107,17 @@ def _unawaited_method(kind: type) -> str | None:
         else _WITHOUT_BASE
     )
     for name in names:
-        if is_coroutine_function(_defined(bases, name)):
-            expected = _defined(ours, name)
-            if not ours or (expected is not None and not is_coroutine_function(expected)):
-                return name
+        given, expected = _defined(bases, name), _defined(ours, name)
+        if ours and expected is None:
+            continue
+        if is_coroutine_function(given) and not is_coroutine_function(expected):
+            return name, ADVICE
+        if (
+            name in _GIVE_NOTHING
+            and inspect.isgeneratorfunction(given)
+            and not inspect.isgeneratorfunction(expected)
+        ):
+            return name, _OF_A_GENERATOR
     return None
 
 
