@@ -275,6 +275,30 @@ def test_a_generator_that_nothing_would_run_is_refused(build: Build, method: str
         build(embedded())
 
 
+class Parser:
+    """A function with generators of its own, whose names are also those of sinks and sources."""
+
+    def __call__(self, value: int) -> int:
+        return value + int(next(self.run()))
+
+    def run(self) -> Any:
+        yield 1
+
+    write = open = run
+
+
+class SinkWithHelper:
+    def write(self, value: int) -> None:
+        list(self.run())
+
+    def run(self) -> Any:
+        yield 1
+
+
+def test_generators_that_a_users_object_has_for_itself_are_its_own_affair() -> None:
+    numbers(embedded()).map(Parser()).sink_to(SinkWithHelper())
+
+
 def test_asynchronous_functions_stay_where_they_are_awaited() -> None:
     client = type("Client", (f.AsyncFunction,), {"async_invoke": look_up, "client": look_up})()
     client.session = look_up

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
-from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
 
 ADVICE = (
@@ -27,7 +26,8 @@ _OF_A_GENERATOR = (
     "has a 'yield', so a call of it only makes a generator, which nothing here would run: its body "
     "calls what it is given (ctx.collect(...) in a source), without 'yield'"
 )
-_GIVE_NOTHING = frozenset(("open", "close", "write", "flush", "run"))
+_OF_A_SINK = ("open", "close", "write", "flush")
+_GIVE_NOTHING = (*_OF_A_SINK, "run")
 # Of objects that derive from no class of flinkpy
 _WITHOUT_BASE = ("__call__", "write", "flush", "run", "add", "merge", "get_result", "open", "close")
 _MANY = 100  # a collection with more is data
@@ -48,11 +48,6 @@ def refuse_coroutine_methods(kind: type, call: str) -> None:
     if found is not None:
         method, why = found
         raise refuse(f"{call}: {kind.__name__}.{method} {why}")
-
-
-def refused(name: str, call: str) -> ProgramError:
-    """The error for that coroutine function."""
-    return refuse(f"{call}: {name} {ADVICE}")
 
 
 def coroutine_in(holder: object) -> str | None:
@@ -106,6 +101,7 @@ def _idle_method(kind: type) -> tuple[str, str] | None:
         if ours
         else _WITHOUT_BASE
     )
+    give_nothing = _GIVE_NOTHING if ours else _called_of_a_sink(bases)
     for name in names:
         given, expected = _defined(bases, name), _defined(ours, name)
         if ours and expected is None:
@@ -113,12 +109,19 @@ def _idle_method(kind: type) -> tuple[str, str] | None:
         if is_coroutine_function(given) and not is_coroutine_function(expected):
             return name, ADVICE
         if (
-            name in _GIVE_NOTHING
+            name in give_nothing
             and inspect.isgeneratorfunction(given)
             and not inspect.isgeneratorfunction(expected)
         ):
             return name, _OF_A_GENERATOR
     return None
+
+
+def _called_of_a_sink(bases: Any) -> tuple[str, ...]:
+    """What is called of an object that derives from no class of flinkpy if it is a sink. Methods of
+    these names that a function has beside ``__call__`` are its own affair."""
+    is_sink = _defined(bases, "write") is not None and _defined(bases, "__call__") is None
+    return _OF_A_SINK if is_sink else ()
 
 
 def _defined(bases: Any, name: str) -> Any:
