@@ -11,7 +11,7 @@ pickled, and comes to life in the task, in this order (docs/ARCHITECTURE.md, "A 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -260,6 +260,20 @@ class StreamOperator(ABC):
     def handle_operator_event(self, event: Any) -> None:
         """An event from this operator's coordinator in the JobMaster."""
         raise NotImplementedError(f"{type(self).__name__} has no coordinator")
+
+
+class WorksAtItsEnd(StreamOperator):
+    """Does its work in steps when the input has ended: ``finish`` says which in ``_rest``."""
+
+    _rest: Iterator[None] | None = None
+
+    @property
+    def has_rest(self) -> bool:
+        return self._rest is not None
+
+    def emit_rest(self) -> None:
+        if self._rest is not None and next(self._rest, self) is self:
+            self._rest = None
 
 
 class OneInputOperator(StreamOperator):

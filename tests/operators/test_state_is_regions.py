@@ -129,6 +129,7 @@ KEPT: dict[str, dict[str, str]] = {
         "_kept": FROM_INPUT,
         "_result": FROM_INPUT,
     },
+    "WorksAtItsEnd": {"_rest": "steps at the end, where no checkpoint begins"},
     "FullWindowOperator": dict.fromkeys(("_end_of_time", "_rest", "call"), BATCH),
     "KeyedColumnsOperator": {
         **dict.fromkeys(("_accumulators", "_firsts", "_index"), REGION),

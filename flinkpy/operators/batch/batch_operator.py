@@ -10,7 +10,7 @@ from typing import Any
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ControlElement, Watermark
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
-from flinkpy.operators.base import BatchForm, StreamOperator, Work
+from flinkpy.operators.base import BatchForm, Work, WorksAtItsEnd
 from flinkpy.operators.context import OperatorContext, Output, ProcessingTimeService
 from flinkpy.state.snapshots.saved_state import SavedState
 
@@ -49,7 +49,7 @@ class FrozenProcessingTime(ProcessingTimeService):
                 timer.action()
 
 
-class BatchOperator(StreamOperator):
+class BatchOperator(WorksAtItsEnd):
     """Wraps an operator. The operator's results go through ``self.results``; watermarks wait until
     the end."""
 
@@ -68,7 +68,6 @@ class BatchOperator(StreamOperator):
         super().setup(context, output)
         self.time = FrozenProcessingTime(context.timers)
         self._end_of_time: Watermark | None = None
-        self._rest: Iterator[None] | None = None
         self.results = self.make_results()
         configuration = {**context.configuration, STATE_BACKEND.key: self.backend_kind(context)}
         self.inner.do = self.do
@@ -103,16 +102,6 @@ class BatchOperator(StreamOperator):
 
     def finish(self) -> None:
         self._rest = self._work()
-
-    @property
-    def has_rest(self) -> bool:
-        return self._rest is not None
-
-    def emit_rest(self) -> None:
-        if self._rest is None:
-            return
-        if next(self._rest, self) is self:
-            self._rest = None
 
     def _work(self) -> Iterator[None]:
         yield from self.work()

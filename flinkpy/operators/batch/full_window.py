@@ -17,7 +17,7 @@ from flinkpy.core.options.engine import RUNTIME_MODE, SORT_MEMORY, RuntimeMode, 
 from flinkpy.core.options.memory_sizes import MemoryKind
 from flinkpy.core.options.schema import read
 from flinkpy.metrics.definitions import SPILLED_BYTES
-from flinkpy.operators.base import BatchForm, OneInputOperator
+from flinkpy.operators.base import BatchForm, OneInputOperator, WorksAtItsEnd
 from flinkpy.operators.batch.sorted_records import SortedRecords
 from flinkpy.operators.batch.sorting import KeyGroups
 from flinkpy.operators.context import OperatorContext
@@ -135,7 +135,7 @@ class Sorted(PartitionCall):
         self._kept.close()
 
 
-class FullWindowOperator(OneInputOperator):
+class FullWindowOperator(WorksAtItsEnd, OneInputOperator):
     """Makes a call over all records of its subtask. Its results have no timestamps."""
 
     batch_form = BatchForm.AS_IN_STREAM
@@ -144,7 +144,6 @@ class FullWindowOperator(OneInputOperator):
     emits_changes = INSERT_ONLY
     memory_weights = MappingProxyType({MemoryKind.OPERATOR: 1})
     parks = True
-    _rest: Iterator[None] | None = None
     _end_of_time: Watermark | None = None
 
     def __init__(self, call: PartitionCall) -> None:
@@ -187,14 +186,6 @@ class FullWindowOperator(OneInputOperator):
 
     def finish(self) -> None:
         self._rest = self._work()
-
-    @property
-    def has_rest(self) -> bool:
-        return self._rest is not None
-
-    def emit_rest(self) -> None:
-        if self._rest is not None and next(self._rest, self) is self:
-            self._rest = None
 
     def _work(self) -> Iterator[None]:
         yield from emit_results(

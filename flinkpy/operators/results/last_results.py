@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ControlElement, Watermark
-from flinkpy.operators.base import OneInputOperator, Work
+from flinkpy.operators.base import OneInputOperator, Work, WorksAtItsEnd
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.wrapping_operator import WrappingOperator, bare
 
 
-class LastResultsOperator(WrappingOperator, OneInputOperator):
+class LastResultsOperator(WrappingOperator, WorksAtItsEnd, OneInputOperator):
     """Wraps an operator that ``replaces_results``. Emits one result for each key when the input has
     ended."""
 
@@ -30,7 +30,6 @@ class LastResultsOperator(WrappingOperator, OneInputOperator):
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
         self._held = _NotYet(output)
-        self._rest: Iterator[None] | None = None
         self.wrapped.do = self.do
         self.wrapped.setup(context, self._held)
         self._take = getattr(bare(self.wrapped), "take_batch", self.wrapped.process_batch)
@@ -42,14 +41,6 @@ class LastResultsOperator(WrappingOperator, OneInputOperator):
     def finish(self) -> None:
         self.wrapped.finish()
         self._rest = self._emitting()
-
-    @property
-    def has_rest(self) -> bool:
-        return self._rest is not None
-
-    def emit_rest(self) -> None:
-        if self._rest is not None and next(self._rest, self) is self:
-            self._rest = None
 
     def _emitting(self) -> Iterator[None]:
         holds_results: Any = bare(self.wrapped)  # which is so of what ``replaces_results``
