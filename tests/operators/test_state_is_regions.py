@@ -56,6 +56,8 @@ KEPT: dict[str, dict[str, str]] = {
         "_disk": REGION,
         "_frozen_before": NOTHING,
         "_copies": FROM_INPUT,
+        "_spilled": BATCH,
+        "_form": BATCH,
     },
     "AsyncWaitOperator": {
         "_saved": OPERATOR_STATE,
@@ -68,7 +70,12 @@ KEPT: dict[str, dict[str, str]] = {
     "BatchOperator": {"_end_of_time": BATCH, "_rest": BATCH},
     "CacheWriter": {"_file": "a file of this attempt, which is used whole or not at all"},
     "ColumnOperator": {"_schema": FROM_INPUT},
-    "ColumnarJoinOperator": {"_held": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
+    "ColumnarJoinOperator": {
+        "_held": REGION,
+        "_joined": FROM_INPUT,
+        "_schemas": FROM_INPUT,
+        "_memory": BATCH,
+    },
     "CompilesCalcs": {"_compiled": NOTHING},
     "FirstRowsOperator": {"_seen": REGION},
     "GatherRowsOperator": dict.fromkeys(

@@ -36,6 +36,7 @@ from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.spilling.operator_memory import OperatorMemory
+from flinkpy.operators.spilling.spills_in_batch import SpillsInBatch
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.wrapping_operator import bare
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
@@ -267,6 +268,35 @@ class BroadcastFirst(BatchKeyed, TwoInputOperator):
 class Timeless(BatchOperator):
     """Wraps joins, and windows that need no order: records are processed as they come, and time
     advances only at the end of the input."""
+
+    _memory: OperatorMemory | None = None
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        operator = bare(inner)
+        self._spills = operator if isinstance(operator, SpillsInBatch) else None
+        if self._spills is not None:  # to files of its own, so it needs no backend that does
+            self.memory_weights = {MemoryKind.OPERATOR: 1}
+
+    def backend_kind(self, context: OperatorContext) -> StateBackendKind:
+        return super().backend_kind(context) if self._spills is None else StateBackendKind.HASHMAP
+
+    def open(self) -> None:
+        if self._spills is not None:
+            self._memory = OperatorMemory.of(self.context)
+            if self._memory.is_limited:
+                self._spills.spill_to(self._memory)
+        super().open()
+
+    def measures(self, now_ms: int) -> dict[str, float]:
+        told = super().measures(now_ms)
+        spilled = 0 if self._memory is None else self._memory.spilled
+        return told | {SPILLED_BYTES: spilled} if spilled else told
+
+    def close(self) -> None:
+        super().close()
+        if self._memory is not None:
+            self._memory.close()
 
     def process_watermark(self, watermark: Watermark) -> Work | None:
         super().process_watermark(watermark)

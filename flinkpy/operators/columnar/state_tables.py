@@ -79,10 +79,11 @@ def _keys_of_groups(max_parallelism: int) -> Mapping[int, int]:
     return keys
 
 
-def to_bytes(data: pa.RecordBatch) -> bytes:
+def to_bytes(data: pa.RecordBatch, compression: str | None = None) -> bytes:
     """A batch or table as an Arrow stream. A slice is written without the rest of its buffers."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, data.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, data.schema, options=options) as writer:
         writer.write(data)
     written: bytes = sink.getvalue().to_pybytes()
     return written

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.core.memory import give_back_freed
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.memory_sizes import MemoryKind
@@ -24,7 +25,7 @@ class OperatorMemory:
     def __init__(self, limit: int | None = None, folders: Sequence[str] = ()) -> None:
         self.limit = limit
         self._folders = tuple(folders)
-        self._files: list[BatchFile] = []
+        self._files: list[BatchFile | SpillFile] = []
         self._closed_bytes = 0
         self._freed = 0
         self._managed: ManagedMemory | None = None
@@ -89,7 +90,13 @@ class OperatorMemory:
         self._files.append(found)
         return found
 
-    def drop(self, file: BatchFile) -> None:
+    def raw_file(self) -> SpillFile:
+        """The same for bytes of any form."""
+        found = SpillFile(self._folders)
+        self._files.append(found)
+        return found
+
+    def drop(self, file: BatchFile | SpillFile) -> None:
         """Nothing more is read of this file."""
         self._files.remove(file)
         self._closed_bytes += file.size

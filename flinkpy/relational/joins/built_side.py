@@ -17,6 +17,7 @@ from flinkpy.relational.relational_operator import ROWS_AT_ONCE, one_record_batc
 
 _SPREAD = 8  # whole numbers are places in an array of at most so many times the rows
 _ALWAYS = 1 << 20  # or of so many places
+_HASHED_AT_ONCE = 1 << 16  # rows; what that takes is several times their keys
 
 
 class JoinKeys:
@@ -122,7 +123,11 @@ class _Numbers:
         self._index = KeyIndex(key_names(width))
 
     def of_built(self, keys: pa.RecordBatch) -> Any:
-        return self._index.numbers(keys).ids if keys.num_rows else np.empty(0, np.int64)
+        found = np.empty(keys.num_rows, np.int64)
+        for begin in range(0, keys.num_rows, _HASHED_AT_ONCE):
+            some = keys.slice(begin, _HASHED_AT_ONCE)
+            found[begin : begin + _HASHED_AT_ONCE] = self._index.numbers(some).ids
+        return found
 
     def find(self, keys: pa.RecordBatch) -> Any:
         return self._index.find(keys) if keys.num_rows else np.empty(0, np.int64)

@@ -24,7 +24,7 @@ from flinkpy.relational.joins.join_of_tables import JoinOfTables, JoinSpec
 from flinkpy.relational.joins.joined_rows import JoinedRows
 from flinkpy.relational.relational_operator import with_schema
 
-_KEPT_ROWS = RowWeight(copies=2, each=128)  # sealing copies them; what finds them by key
+_KEPT_ROWS = RowWeight(copies=2, each=176)  # sealing copies them; what finds them by key
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import compress, repeat
 from operator import length_hint
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
@@ -32,6 +32,7 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.join_functions import joining
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
+from flinkpy.operators.spilling.spills_in_batch import SpillsInBatch
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import Moment, emit_results
 from flinkpy.state.slice_log import RestoredLog, restored_log
@@ -41,8 +42,13 @@ from flinkpy.windowing.joins.fired_before import FiredBefore
 from flinkpy.windowing.joins.frozen_slices import FrozenSlices, Held, Saved
 from flinkpy.windowing.joins.join_loops import Part, add_by_key
 from flinkpy.windowing.joins.slices_on_disk import Sides, SlicesOnDisk
+from flinkpy.windowing.joins.spilled_sides import SidesForm
+from flinkpy.windowing.joins.spilled_slices import SpilledSlices
 from flinkpy.windowing.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
+
+if TYPE_CHECKING:
+    from flinkpy.operators.spilling.operator_memory import OperatorMemory
 
 CONTENTS = "_window join contents"  # the name of the state
 
@@ -73,7 +79,7 @@ class JoinSlice:
         return index.get(key, [])
 
 
-class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
+class AlignedJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, TwoInputOperator):
     """``assigner`` assigns tumbling or sliding event-time windows; ``allowed_lateness`` is in
     milliseconds. ``joins``: records whose key is null find no partner, and are not kept."""
 
@@ -82,6 +88,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
     parks = True
     joins: ClassVar[bool]
     _call: Any  # the user's function, as a callable
+    _spilled: SpilledSlices[Sides] | None = None  # in a batch job
 
     def __init__(
         self, function: Any, key1: KeySpec, key2: KeySpec, assigner: Any, allowed_lateness: int = 0
@@ -118,6 +125,19 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         finally:
             super().close()
             close_selectors(self.keys)
+
+    def spill_to(self, memory: OperatorMemory) -> None:
+        self._form = SidesForm()
+        self._spilled = SpilledSlices(self._form, memory)
+
+    def free_memory(self) -> None:
+        if self._spilled is not None:
+            self._spilled.spill(self._taken, 0)
+
+    def _taken(self, start: int) -> Iterator[Sides]:
+        """Gives the records of a slice away."""
+        taken, self._slices[start] = self._slices[start], JoinSlice()
+        return self._form.cut(*taken.parts)
 
     def note_mutable(self, values: list[Any]) -> None:
         """Has the function get copies, from the first records on that could be changed in place, of
@@ -228,7 +248,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             return self._add_late(side, keys, values, stamps)
         if max(stamps) < start + slicing.width:
             if slicing.last_window_end(start) is not None:
-                self._slice(start).add(side, keys, values)
+                self._put(start, side, keys, values)
         else:
             self._add_scattered(side, keys, values, stamps)
         return None
@@ -248,7 +268,13 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             part[1].append(value)
         for start, part in parts.items():
             if self._windows.slicing.last_window_end(start) is not None:
-                self._slice(start).add(side, *part)
+                self._put(start, side, *part)
+
+    def _put(self, start: int, side: int, keys: list[Any], values: list[Any]) -> None:
+        self._slice(start).add(side, keys, values)
+        if self._spilled is not None:
+            self._spilled.note(start, ((keys, values), ([], [])))
+            self._spilled.spill(self._taken)
 
     def _add_late(self, side: int, keys: list[Any], values: list[Any], stamps: list[int]) -> Work:
         """Stores a batch with records of complete windows: fires these windows again for the
@@ -289,6 +315,10 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         """The records that the window is to fire for; with some on disk, those of one key group at
         a time."""
         starts, disk = self._starts_in(window), self._disk
+        if self._spilled is not None:
+            held = {start: [self._slices[start].parts] for start in starts}
+            yield from self._spilled.portions(starts, held)
+            return
         if disk is None or not disk.are_here(starts):
             parts = [self._slices[start].parts for start in starts]
             yield only(parts, lambda key: key not in fired_before) if fired_before else parts

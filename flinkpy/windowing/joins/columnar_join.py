@@ -18,6 +18,8 @@ from flinkpy.operators.columnar.column_operators import columns
 from flinkpy.operators.columnar.joined_columns import JoinedColumns
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.spilling.operator_memory import OperatorMemory
+from flinkpy.operators.spilling.spills_in_batch import SpillsInBatch
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.column_matching import matching_pairs
 from flinkpy.windowing.joins.rows_by_slice import RowsBySlice
@@ -28,10 +30,11 @@ CONTENTS = "_columnar window join contents"  # the name of the state
 ROWS_AT_ONCE = 1 << 16  # of a batch of results
 
 
-class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
+class ColumnarJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, TwoInputOperator):
     """Inner join by the named key columns, in tumbling or sliding event-time windows."""
 
     batch_form = BatchForm.AT_END_OF_TIME
+    _memory: OperatorMemory | None = None  # in a batch job
 
     def __init__(self, left_keys: Sequence[str], right_keys: Sequence[str], assigner: Any) -> None:
         self.keys, self.assigner = (tuple(left_keys), tuple(right_keys)), assigner
@@ -48,10 +51,19 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._held = RowsBySlice(slicing, self.keys, self.context.task.max_parallelism)
         self._schemas: list[Any] = [None, None]
         self._joined: JoinedColumns | None = None
+        if self._memory is not None:
+            self._held.spill_to(self._memory)
         saved = self.backend.register_region(CONTENTS, self._held.freeze)
         on_disk = self._held.log_of(self.backend, CONTENTS)
         for side, data in self._held.restore(saved, on_disk):
             self._check(side, data.schema)
+
+    def spill_to(self, memory: OperatorMemory) -> None:
+        self._memory = memory
+
+    def free_memory(self) -> None:
+        if self._memory is not None:
+            self._held.relieve(0)
 
     def entries_held(self) -> int:
         return self._held.rows

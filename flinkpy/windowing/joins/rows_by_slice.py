@@ -29,11 +29,15 @@ from flinkpy.operators.columnar.state_tables import (
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.slice_log import RestoredLog, SliceLog, restored_log, to_leave
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
+from flinkpy.windowing.joins.spilled_columns import ColumnsForm, OneSide
+from flinkpy.windowing.joins.spilled_slices import SpilledSlices
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from flinkpy.operators.spilling.operator_memory import OperatorMemory
 
 _FEW = 8  # up to this many slices are tried one by one, which is cheaper than sorting
 # the watermark up to which its windows were fired before a restore; a record batch
@@ -64,6 +68,7 @@ class RowsBySlice:
         self._slices: dict[int, tuple[list[Kept], ...]] = {}
         self._counts: dict[int, int] = {}  # rows of each slice
         self._most: dict[int, int] = {}  # rows that a slice may have before it is thinned again
+        self._spilled: SpilledSlices[OneSide] | None = None  # in a batch job
         self._log: SliceLog | None = None
         self._bytes: dict[int, int] = {}  # of each slice's rows in memory, where there is a log
         # Restored: up to which watermark the windows of a key group's rows on disk were fired
@@ -123,6 +128,8 @@ class RowsBySlice:
         self._counts[start] += data.num_rows
         if self._log is not None:
             self._bytes[start] = self._bytes.get(start, 0) + data.nbytes
+        if self._spilled is not None:
+            self._spilled.note(start, OneSide(side, data))
 
     def thin(
         self, beyond: int, thinned: Callable[[int, list[pa.RecordBatch]], pa.RecordBatch]
@@ -141,8 +148,16 @@ class RowsBySlice:
             self._counts[start] = left
             self._most[start] = 2 * left + beyond
 
-    def relieve(self) -> None:
-        """Has rows leave memory if they take more than their share of it."""
+    def spill_to(self, memory: OperatorMemory) -> None:
+        """In a batch job: rows that have no room in this memory lie in a file."""
+        self._form = ColumnsForm(self._keys)
+        self._spilled = SpilledSlices(self._form, memory)
+
+    def relieve(self, room: int | None = None) -> None:
+        """Has rows leave memory if they take more than their share of it; in a batch job, more than
+        ``room``."""
+        if self._spilled is not None:
+            self._spilled.spill(self._taken, room)
         log = self._log
         if log is None or self.windows.watermark < self._caught_up:
             return
@@ -161,6 +176,12 @@ class RowsBySlice:
             self._counts[start] = 0
             del self._bytes[start]
 
+    def _taken(self, start: int) -> Iterator[OneSide]:
+        """Gives the rows of a slice away."""
+        slice_, self._slices[start], self._counts[start] = self._slices[start], self._no_rows(), 0
+        for side, kept in enumerate(slice_):
+            yield from self._form.cut(side, (data for _, data in kept))
+
     def _no_rows(self) -> tuple[list[Kept], ...]:
         return tuple([] for _ in self._keys)
 
@@ -174,7 +195,9 @@ class RowsBySlice:
             starts = [
                 start for start in self.windows.slicing.slices_in(window) if start in self._slices
             ]
-            if self._log is None or self._log.starts.isdisjoint(starts):
+            if self._spilled is not None:
+                yield from self._by_portions(self._spilled, starts, window)
+            elif self._log is None or self._log.starts.isdisjoint(starts):
                 yield window, self._in_memory(starts, window)
             else:
                 yield from self._by_groups(self._log, starts, window)
@@ -195,6 +218,23 @@ class RowsBySlice:
             ]
             for side in range(len(self._keys))
         ]
+
+    def _by_portions(
+        self, spilled: SpilledSlices[OneSide], starts: list[int], window: TimeWindow
+    ) -> Iterator[tuple[TimeWindow, list[list[pa.RecordBatch]]]]:
+        held = {
+            start: [
+                OneSide(side, data)
+                for side, kept in enumerate(self._slices[start])
+                for _, data in kept
+            ]
+            for start in starts
+        }
+        for pieces in spilled.portions(starts, held):
+            sides: list[list[pa.RecordBatch]] = [[] for _ in self._keys]
+            for side, data in pieces:
+                sides[side].append(data)
+            yield window, sides
 
     def _by_groups(
         self, log: SliceLog, starts: list[int], window: TimeWindow

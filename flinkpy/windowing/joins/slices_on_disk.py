@@ -112,15 +112,7 @@ class SlicesOnDisk:
 
     def by_group(self, parts: Sides) -> dict[int, Sides]:
         """The records by the groups of their keys."""
-        found: dict[int, Sides] = {}
-        for side, (keys, values) in enumerate(parts):
-            for group, key, value in zip(key_groups(keys, self._max_parallelism), keys, values):
-                sides = found.get(group)
-                if sides is None:
-                    sides = found[group] = ([], []), ([], [])
-                sides[side][0].append(key)
-                sides[side][1].append(value)
-        return found
+        return by_hash(parts, self._max_parallelism)
 
     def of_groups(
         self, starts: list[int], slices: Mapping[int, HoldsSides]
@@ -161,6 +153,19 @@ class SlicesOnDisk:
         """The slice is gone."""
         self.leaving.pop(start, None)
         self.log.forget(start)
+
+
+def by_hash(parts: Sides, count: int) -> dict[int, Sides]:
+    """The records by the hash of their key, modulo ``count``."""
+    found: dict[int, Sides] = {}
+    for side, (keys, values) in enumerate(parts):
+        for group, key, value in zip(key_groups(keys, count), keys, values):
+            sides = found.get(group)
+            if sides is None:
+                sides = found[group] = ([], []), ([], [])
+            sides[side][0].append(key)
+            sides[side][1].append(value)
+    return found
 
 
 def _size(parts: Sides) -> int:
