@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.operators.spilling.operator_memory import OperatorMemory
 from flinkpy.relational import sort_codes
 from flinkpy.relational.ordering.rank_rows import RankOperator, RankSpec
 from flinkpy.relational.ordering.sort_rows import SortOperator
-from flinkpy.relational.ordering.sorted_runs import RUNS_AT_ONCE
+from flinkpy.relational.ordering.sorted_runs import RUNS_AT_ONCE, SortedRuns, merged_runs
 from flinkpy.relational.sort_codes import codes_of, sorted_positions
 from flinkpy.sql.rex.rex_nodes import SortKey
 from tests.relational.operator_runs import BATCH_SIZES, MEMORY, as_rows, run
@@ -116,6 +118,26 @@ def test_more_runs_than_can_be_merged_at_once_are_merged_in_steps(limit: int | N
     found = run(operator, table, size=1, memory=0)
     wanted = sorted(words, key=lambda row: -len(row[0]))[:limit]
     assert found.column("b").to_pylist() == [number for _, number in wanted]
+
+
+def test_a_merge_of_merged_runs_takes_no_more_memory_than_one_of_first_runs() -> None:
+    schema, memory = pa.schema([("a", pa.int64())]), OperatorMemory(1 << 16)
+    runs = SortedRuns([SortKey(0)], schema, memory)
+    merged = "flinkpy.relational.ordering.sorted_runs.merged_runs"
+    windows: list[int] = []
+
+    def watched(of: Any, *others: Any) -> Any:
+        windows.append(len(of) * max(run.rows_of_block for run in of))
+        return merged_runs(of, *others)
+
+    with mock.patch(merged, watched):
+        for begin in range(0, 90_000, 500):
+            numbers = np.arange(begin, begin + 500) * 7919 % 90_001
+            runs.add(pa.record_batch([pa.array(numbers)], schema=schema))
+        assert sum(data.num_rows for data in runs.batches()) == 90_000
+    memory.close()
+    assert len(windows) > 2
+    assert max(windows) == windows[0]
 
 
 def test_a_limit_keeps_only_rows_that_can_be_among_the_first() -> None:

@@ -127,12 +127,16 @@ class SortedRuns:
         """Makes one run of the next level of all these."""
         merged = self._levels[level]
         self._levels[level] = _Level(self._memory)
-        self._add_run(level + 1, self._merged(merged.runs))
+        # in blocks no larger than theirs, as this run will be merged with as many others
+        rows = max(run.rows_of_block for run in merged.runs)
+        self._add_run(level + 1, self._merged(merged.runs, rows))
         merged.drop()
 
-    def _merged(self, runs: Sequence[SpilledRows]) -> Iterator[pa.RecordBatch]:
+    def _merged(
+        self, runs: Sequence[SpilledRows], at_once: int = ROWS_AT_ONCE
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of sorted runs in order; equal rows in the order of their runs."""
-        for data in merged_runs(runs, self._keys, self._schema, self._wanted):
+        for data in merged_runs(runs, self._keys, self._schema, self._wanted, at_once):
             yield data
             self._memory.freed(data.nbytes)
 
@@ -211,8 +215,9 @@ def merged_runs(
     keys: Sequence[SortKey],
     schema: pa.Schema,
     wanted: int | None = None,
+    at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of sorted runs in order; equal rows in the order of their runs."""
+    """The rows of sorted runs in order, so many at once; equal rows in the order of their runs."""
     windows = [_Window(run, schema) for run in runs]
     least = max(run.rows_of_block for run in runs) * max(1, RUNS_AT_ONCE // len(runs))
     while windows and wanted != 0:
@@ -230,8 +235,8 @@ def merged_runs(
         if wanted is not None:
             done = min(done, wanted)
             wanted -= done
-        for start in range(0, done, ROWS_AT_ONCE):
-            yield data.take(pa.array(order[start : min(done, start + ROWS_AT_ONCE)]))
+        for start in range(0, done, at_once):
+            yield data.take(pa.array(order[start : min(done, start + at_once)]))
 
 
 def _done(order: Any, lasts: Sequence[int]) -> int:
