@@ -136,7 +136,7 @@ def test_a_merge_of_merged_runs_takes_no_more_memory_than_one_of_first_runs() ->
             runs.add(pa.record_batch([pa.array(numbers)], schema=schema))
         assert sum(data.num_rows for data in runs.batches()) == 90_000
     memory.close()
-    assert len(windows) > 2
+    assert len(windows) > 1
     assert max(windows) == windows[0]
 
 

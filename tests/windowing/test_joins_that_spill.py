@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import MAX_TIMESTAMP, Batch, RowBatch, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark
 from flinkpy.operators.batch.batch_forms import batch_form
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
@@ -86,12 +86,16 @@ class Job:
         assert harness.managed_memory.reserved == 0
         batches = harness.writers[0].elements
         return [
-            each for batch in batches if not isinstance(batch, Watermark) for each in stamped(batch)
+            each
+            for batch in batches
+            if isinstance(batch, (RowBatch, ColumnBatch))
+            for each in stamped(batch)
         ]
 
     @property
     def spilled(self) -> float:
-        return self.operator.measures(0).get("spilledBytes", 0)
+        found: float = self.operator.measures(0).get("spilledBytes", 0)
+        return found
 
 
 def results(

@@ -32,7 +32,8 @@ class ColumnsForm(PieceForm[OneSide]):
 
     def size(self, piece: OneSide) -> int:
         nbytes: int = piece.data.nbytes
-        return _COPIES * nbytes + _ROW * piece.data.num_rows
+        rows: int = piece.data.num_rows
+        return _COPIES * nbytes + _ROW * rows
 
     def dumps(self, piece: OneSide) -> bytes:
         return bytes([piece.side]) + to_bytes(piece.data, compression="lz4")
