@@ -22,6 +22,7 @@ ALL = (
     "state_memory",
     "larger_than_memory",
     "metrics_cost",
+    "watch_cost",
     "checkpoint_cost",
     "incremental_checkpoints",
     "unaligned",
@@ -44,6 +45,7 @@ ALL = (
     "sql_kernels",
     "tpch",
     "spilling",
+    "spilled_join",
     "nexmark_sql",
     "against_flink_sql",
     "changing_ranks",
@@ -64,6 +66,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[[], *ALL], help="which (default: all)")
     parser.add_argument("--quick", action="store_true", help="small inputs: a smoke test")
     parser.add_argument("--seconds", type=float, help="how long a run of larger_than_memory takes")
+    parser.add_argument("--megabytes", type=float, help="how much state larger_than_memory makes")
+    parser.add_argument("--managed", type=float, help="megabytes that its databases may have")
+    parser.add_argument("--objects", type=float, help="megabytes of objects beside them")
     parser.add_argument("--save", metavar="FILE", help="append the results as JSON lines")
     arguments = parser.parse_args()
     for name in arguments.names or ALL:

@@ -1,35 +1,41 @@
-"""State larger than memory: the same records through windows, a session, an interval join and a
-keyed function with timers, once with ``hashmap`` and without a limit, and for so long with
-``rocksdb`` and little memory.
+"""State larger than memory: the same records through a keyed function with timers, sliding windows,
+a session, an interval join and a join of SQL, once with ``hashmap`` and without a limit, and for as
+many records with ``rocksdb`` and little memory.
 
-    python -m benchmarks larger_than_memory [--quick] [--seconds 600]
+    python -m benchmarks larger_than_memory [--quick] [--megabytes 3000] [--seconds 600]
 
-Each run has a process of its own. Printed are its largest resident size, its records a second, and
-whether the results are those of the heap. A payload makes the state as large as one wants: of
-``--seconds 600`` it is some gigabytes."""
+``--megabytes`` says how much state there is at the end, about; ``--managed`` and ``--objects`` how
+many megabytes RocksDB and the objects beside it may have (a tenth of the state, together). Without
+``--megabytes`` there are as many records as take so many seconds with ``rocksdb``. Each run has a
+process of its own, whose resident size is sampled. Printed are how much it grew beyond a run of few
+records, records a second, and whether the results are those of the heap."""
 
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
+import threading
 import time
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.harness import Comparison, quick
-from flinkpy.common import Configuration, Duration, TimestampAssigner, Types, WatermarkStrategy
+from flinkpy.common import Configuration, Duration, Row, TimestampAssigner, Types, WatermarkStrategy
 from flinkpy.common.time import Time
 from flinkpy.datastream import KeyedProcessFunction, ProcessJoinFunction, StreamExecutionEnvironment
 from flinkpy.datastream.state import ValueStateDescriptor
 from flinkpy.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
+from flinkpy.runtime.memory.memory_watch import measure_memory
 
 OBJECTS_MB = 32
+MANAGED_MB = 64
+RECORD = 400  # bytes of a record in state, about, with its payload
 PAYLOAD = "x" * 200
-SHAPES = ("function", "sliding", "session", "interval join")
+SHAPES = ("function", "sliding", "session", "interval join", "SQL join")
 DEFAULT_SECONDS = 60
+FEW = 20_000
 
 
 class Moments(TimestampAssigner):
@@ -65,8 +71,26 @@ def added(one: Any, other: Any) -> Any:
     return one[0], one[1] + other[1], one[2], one[3]
 
 
-def results_of(shape: str, records: Any) -> Any:
+def joined_in_sql(env: Any, records: Any) -> Any:
+    """The records joined with themselves, half of them on each side."""
+    from flinkpy.table import StreamTableEnvironment
+
+    session = StreamTableEnvironment.create(env)
+    kind = Types.ROW_NAMED(
+        ["k", "n", "at", "t"], [Types.LONG(), Types.LONG(), Types.LONG(), Types.STRING()]
+    )
+    for name, odd in (("l", 0), ("r", 1)):
+        side = records.filter(lambda record, odd=odd: record[2] % 2 == odd)
+        rows = side.map(lambda record: Row(*record), output_type=kind)
+        session.create_temporary_view(name, session.from_data_stream(rows))
+    query = "SELECT l.k, l.`at`, r.`at`, CHAR_LENGTH(l.t) FROM l JOIN r ON l.k = r.k"
+    return session.to_data_stream(session.sql_query(query)).map(tuple)
+
+
+def results_of(shape: str, env: Any, records: Any) -> Any:
     """The stream that the shape makes of records (key, 1, moment, payload)."""
+    if shape == "SQL join":
+        return joined_in_sql(env, records)
     by_key = records.key_by(lambda record: record[0])
     if shape == "function":
         return by_key.process(LastSeen())
@@ -79,10 +103,33 @@ def results_of(shape: str, records: Any) -> Any:
     return joined.process(Pairs())
 
 
-def run(shape: str, backend: str, records: int) -> dict[str, float]:
+class Sampled:
+    """The resident size of this process, looked at ten times a second."""
+
+    def __init__(self) -> None:
+        self.sizes = [measure_memory()]
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> Sampled:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._over.wait(0.1):
+            self.sizes.append(measure_memory())
+
+
+def run(shape: str, backend: str, records: int, managed: int, objects: int) -> dict[str, float]:
     config = Configuration()
     config.set_string("state.backend.type", backend)
-    config.set_string("state.backend.rocksdb.memory.objects", f"{OBJECTS_MB} mb")
+    config.set_string("state.backend.rocksdb.memory.objects", f"{objects} mb")
+    config.set_string("state.backend.columns.memory", f"{objects} mb")
+    config.set_string("taskmanager.memory.managed.size", f"{managed} mb")
     env = StreamExecutionEnvironment.get_execution_environment(config)
     env.set_parallelism(1)
     keys = max(1, records // 2)
@@ -97,59 +144,70 @@ def run(shape: str, backend: str, records: int) -> dict[str, float]:
     stream = env.from_sequence(0, records - 1).map(record, output_type=Types.PICKLED_BYTE_ARRAY())
     timed = stream.assign_timestamps_and_watermarks(moments)
     digest = count = 0
-    started = time.perf_counter()
-    with results_of(shape, timed).execute_and_collect() as results:
+    started, spent = time.perf_counter(), time.process_time()
+    with Sampled() as sampled, results_of(shape, env, timed).execute_and_collect() as results:
         for result in results:
             count += 1
             digest = (digest + zlib.crc32(repr(result).encode())) % (1 << 32)
     seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {
-        "seconds": seconds,
+        "seconds": time.process_time() - spent,
         "rate": records / seconds,
-        "peak": peak,
+        "peak": max(sampled.sizes),
         "results": count,
         "digest": digest,
     }
 
 
 def in_process(shape: str, backend: str, records: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.larger_than_memory", shape, backend, str(records)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    sizes = number_of("--managed", MANAGED_MB), number_of("--objects", OBJECTS_MB)
+    command = [sys.executable, "-m", "benchmarks.larger_than_memory", shape, backend]
+    command += [str(int(each)) for each in (records, *sizes)]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     found: dict[str, float] = json.loads(told.splitlines()[-1])
     return found
 
 
-def seconds_wanted() -> float:
-    if "--seconds" in sys.argv:
-        return float(sys.argv[sys.argv.index("--seconds") + 1])
-    return 5 if quick() else DEFAULT_SECONDS
+def number_of(option: str, default: float) -> float:
+    """A number from the command line."""
+    return float(sys.argv[sys.argv.index(option) + 1]) if option in sys.argv else default
+
+
+def records_wanted(few: dict[str, float]) -> int:
+    """As many as the command line says, from what a run of few records showed."""
+    megabytes = number_of("--megabytes", 0)
+    if megabytes:
+        return int(megabytes * 1e6 / RECORD)
+    seconds = number_of("--seconds", 5 if quick() else DEFAULT_SECONDS)
+    return max(FEW, int(few["rate"] * seconds))
 
 
 def main() -> list[Comparison]:
     found: list[Comparison] = []
     for shape in SHAPES:
-        trial = in_process(shape, "rocksdb", 20_000)
-        records = max(20_000, int(trial["rate"] * seconds_wanted()))
+        few = in_process(shape, "rocksdb", FEW)
+        records = records_wanted(few)
         heap, disk = (in_process(shape, backend, records) for backend in ("hashmap", "rocksdb"))
         is_equal = all(heap[name] == disk[name] for name in ("results", "digest"))
+        heap_grew, disk_grew = ((each["peak"] - few["peak"]) / 1e6 for each in (heap, disk))
         print(
-            f"{shape}: {records:,} records; heap {heap['peak'] / 1e6:,.0f} MB, "
-            f"{heap['rate']:,.0f}/s; rocksdb {disk['peak'] / 1e6:,.0f} MB, {disk['rate']:,.0f}/s; "
-            f"results {'equal' if is_equal else 'DIFFERENT'}",
+            f"{shape}: {records:,} records; heap +{heap_grew:,.0f} MB, {heap['rate']:,.0f}/s; "
+            f"rocksdb +{disk_grew:,.0f} MB to {disk['peak'] / 1e6:,.0f} MB, "
+            f"{disk['rate']:,.0f}/s; results {'equal' if is_equal else 'DIFFERENT'}",
             flush=True,
         )
         found.append(
             Comparison(
                 f"{shape} with state beyond memory",
-                "records/s",
-                disk["rate"],
-                heap["rate"],
-                disk["rate"] / heap["rate"],
+                "records/s of processor time",
+                records / disk["seconds"],
+                records / heap["seconds"],
+                heap["seconds"] / disk["seconds"],
             )
         )
     return found
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(sys.argv[1], sys.argv[2], int(sys.argv[3]))))
+    sizes = [int(each) for each in sys.argv[3:]]
+    print(json.dumps(run(sys.argv[1], sys.argv[2], *sizes)))

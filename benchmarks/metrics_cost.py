@@ -46,16 +46,7 @@ def _compared(
     """Records per second of processor time, of all threads."""
 
     def run(options: dict[str, object]) -> float:
-        stop_embedded()
-        env = StreamExecutionEnvironment.get_execution_environment(
-            {"client.progress": False, **options}
-        )
-        env.set_parallelism(1)
-        source = ReplaySource(lambda subtask, parallelism: batches, times, "")
-        job(env.from_source(source, None, "source")).sink_to(DiscardingSink())
-        began = time.process_time()
-        env.execute(name)
-        return sum(map(len, batches)) * times / (time.process_time() - began)
+        return replayed(name, batches, times, job, options)
 
     def measured() -> float:
         with _scraped():
@@ -73,6 +64,26 @@ def _compared(
         "records/s",
         0.9,
     )
+
+
+def replayed(
+    name: str,
+    batches: list[Batch],
+    times: int,
+    job: Callable[[DataStream], DataStream],
+    options: dict[str, object],
+) -> float:
+    """Records per second of processor time, of all threads, of a job in a cluster of its own."""
+    stop_embedded()
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"client.progress": False, **options}
+    )
+    env.set_parallelism(1)
+    source = ReplaySource(lambda subtask, parallelism: batches, times, "")
+    job(env.from_source(source, None, "source")).sink_to(DiscardingSink())
+    began = time.process_time()
+    env.execute(name)
+    return sum(map(len, batches)) * times / (time.process_time() - began)
 
 
 @contextmanager

@@ -121,22 +121,22 @@ def test_more_runs_than_can_be_merged_at_once_are_merged_in_steps(limit: int | N
 
 
 def test_a_merge_of_merged_runs_takes_no_more_memory_than_one_of_first_runs() -> None:
-    schema, memory = pa.schema([("a", pa.int64())]), OperatorMemory(1 << 16)
-    runs = SortedRuns([SortKey(0)], schema, memory)
-    merged = "flinkpy.relational.ordering.sorted_runs.merged_runs"
+    schema, memory = pa.schema([("a", pa.int64())]), OperatorMemory(1 << 14)
+    module = "flinkpy.relational.ordering.sorted_runs"
     windows: list[int] = []
 
     def watched(of: Any, *others: Any) -> Any:
         windows.append(len(of) * max(run.rows_of_block for run in of))
         return merged_runs(of, *others)
 
-    with mock.patch(merged, watched):
-        for begin in range(0, 90_000, 500):
-            numbers = np.arange(begin, begin + 500) * 7919 % 90_001
+    with mock.patch(f"{module}.merged_runs", watched), mock.patch(f"{module}.RUNS_AT_ONCE", 4):
+        runs = SortedRuns([SortKey(0)], schema, memory)
+        for begin in range(0, 6000, 100):
+            numbers = np.arange(begin, begin + 100) * 7919 % 6007
             runs.add(pa.record_batch([pa.array(numbers)], schema=schema))
-        assert sum(data.num_rows for data in runs.batches()) == 90_000
+        assert sum(data.num_rows for data in runs.batches()) == 6000
     memory.close()
-    assert len(windows) > 1
+    assert len(windows) > 4
     assert max(windows) == windows[0]
 
 
