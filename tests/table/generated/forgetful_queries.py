@@ -40,12 +40,22 @@ class Chosen:
         return (each for each in self.below.take(table, row, now) if self.test(each[1]))
 
 
+class NotKeptError(Exception):
+    """A row goes that the operator has forgotten, while it knows others of its key. What the
+    operator makes of it is undefined, in Flink as well."""
+
+
 @dataclass
 class Kept:
     """What an operator knows of a key, and when it was written."""
 
     rows: list[Row] = field(default_factory=list)
     written: int = 0
+
+    def forget(self, row: Row) -> None:
+        if row not in self.rows:
+            raise NotKeptError(row)
+        self.rows.remove(row)
 
 
 class ByKey:
@@ -79,7 +89,7 @@ class Grouped:
             if comes:
                 kept.rows.append(each)
             else:
-                kept.rows.remove(each)
+                kept.forget(each)
             kept.written = now
             if before is not None:
                 yield False, (key, before[0])
@@ -132,7 +142,7 @@ class Best:
                 place = sum(1 for other in kept.rows if _order(other) <= _order(each))
                 kept.rows.insert(place, each)
             else:
-                kept.rows.remove(each)
+                kept.forget(each)
             if self._grows:
                 del kept.rows[self._most :]
             after = kept.rows[: self._most]

@@ -7,11 +7,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.sql.planning import session_of
-from tests.table.generated.forgetful_queries import Drawing
+from tests.table.generated.forgetful_queries import Drawing, NotKeptError
 from tests.table.generated.jobs_by_hand import JobByHand
 
 TTL = 10  # seconds
@@ -44,8 +44,11 @@ def check(seed: int) -> int:
         for kind, given_row in job.push(table, NAMES, [row]):
             found[given_row] += 1 if kind in ADDS else -1
             count += 1
-        for comes, expected in drawn.model.take(table, row, now):
-            wanted[expected] += 1 if comes else -1
+        try:
+            for comes, expected in drawn.model.take(table, row, now):
+                wanted[expected] += 1 if comes else -1
+        except NotKeptError:
+            return count
         left, meant = (
             {each: number for each, number in counts.items() if number}
             for counts in (found, wanted)
@@ -56,6 +59,7 @@ def check(seed: int) -> int:
 
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**48))
+@example(52)  # a row goes that a group above has forgotten
 def test_a_drawn_query_forgets_what_the_model_forgets(seed: int) -> None:
     check(seed)
 
