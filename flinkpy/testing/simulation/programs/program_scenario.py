@@ -120,16 +120,17 @@ class ProgramScenario:
         if chance.random() < 0.25 and DIRECTORY_OPTION in configuration:
             rescale = Rescale(0.5 + 4 * chance.random(), chance.choice((1, 2, 3)))
             configuration[RETENTION_OPTION] = "RETAIN_ON_CANCELLATION"
+        chained = chance.random() < 0.6
         return ProgramScenario(
             seed,
             program,
             parallelism,
-            chance.random() < 0.6,
+            chained,
             -(-parallelism // slots) + chance.choice((0, 1)),
             slots,
             chance.choice((0.1, 0.3, 0.6)),
             configuration,
-            _network_config(chance),
+            _network_config(chance, chained),
             _network_faults(chance, rough),
             _data_faults(chance, rough),
             tuple(_crash(chance) for _ in range(chance.choice((0, 1, 1, 2, 4)))),
@@ -278,10 +279,12 @@ def _partition(chance: random.Random) -> Partition:
     )
 
 
-def _network_config(chance: random.Random) -> NetworkConfig:
-    """Few small segments, so that credit and room run out."""
+def _network_config(chance: random.Random, chained: bool) -> NetworkConfig:
+    """Few small segments, so that credit and room run out; but more where each operator of a query
+    is a task of its own, so that all tasks of a worker get what they must have."""
+    few = chance.choice((128, 512))
     return NetworkConfig(
-        total_segments=chance.choice((128, 512)),
+        total_segments=few if chained else 512,
         segment_size=chance.choice((64, 256, 4096)),
         buffers_per_channel=chance.choice((1, 2)),
         floating_buffers=chance.choice((0, 2, 8)),
