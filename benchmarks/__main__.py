@@ -14,6 +14,7 @@ ALL = (
     "chain_length",
     "columns",
     "two_processes",
+    "two_processes_sql",
     "tls",
     "latency",
     "stalled_sink",
