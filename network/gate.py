@@ -3,7 +3,10 @@
 A channel with elements is in the queue of ready channels once, and goes to the end after each
 element. A blocked channel (barrier alignment) is not in the queue until it is unblocked. A local
 channel reads the producer's subpartition directly: batches are passed by reference, and count
-against the producer's pool until they are taken."""
+against the producer's pool until they are taken.
+
+An exchange splits the batches of columns among its consumers, and operators over columns pay by the
+batch. So small batches that wait one behind the other are put together again as they are taken."""
 
 from __future__ import annotations
 
@@ -12,13 +15,15 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 
-from flinkpy.core.elements import CheckpointBarrier, Element, EndOfPartition
+from flinkpy.core.elements import CheckpointBarrier, ColumnBatch, Element, EndOfPartition
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.channel_state import ElementLog
 from flinkpy.network.flow.segments import LocalBufferPool
 from flinkpy.network.partition import ReadableSubpartition
 from flinkpy.network.port import Traffic
+
+MOST_ROWS = 8192  # of a batch that is put together
 
 
 class InputChannel(ABC):
@@ -115,6 +120,10 @@ class LocalInputChannel(InputChannel):
         self.end_reached()
 
 
+def _is_piece(batch: ColumnBatch) -> bool:
+    return len(batch) < MOST_ROWS
+
+
 def _written_for(subpartition: ReadableSubpartition) -> tuple[int, int]:
     partition, index = subpartition.partition, subpartition.index
     return partition.bytes_to[index], partition.batches_to[index]
@@ -138,8 +147,8 @@ class SingleInputGate:
         self.members: list[InputChannel] = []
         self.pool: LocalBufferPool | None = None  # the pool of the remote channels
         self._ready: deque[InputChannel] = deque()
-        # the channel of the batch polled last, and its segments
-        self._being_processed: tuple[InputChannel, int] | None = None
+        # the channels of the batches polled last, and their segments
+        self._being_processed: list[tuple[InputChannel, int]] = []
         self._on_available: Callable[[], None] | None = None
         self._on_error: Callable[[BaseException], None] | None = on_error
         self._unfinished = 0
@@ -174,31 +183,55 @@ class SingleInputGate:
         """The next element. A call means that the previous batch has been processed: only then are
         its segments released, and credit for them granted."""
         with self._lock:
-            if self._being_processed is not None:
-                (source, held), self._being_processed = self._being_processed, None
-                source.batch_consumed(held)
-            ready = self._ready
-            while ready:
-                channel = ready.popleft()
-                queue = channel.queue
-                if not queue:  # the producer has dropped its elements
-                    channel.ready = False
-                    continue
-                element, segments = queue.popleft()
-                if self._logs and channel.index in self._logs:
-                    self._logs[channel.index].add(element)
-                if queue:
-                    ready.append(channel)
-                else:
-                    channel.ready = False
-                if segments:
-                    self._being_processed = channel, segments
-                elif type(element) is EndOfPartition:
-                    self._channel_finished(channel)
-                elif type(element) is CheckpointBarrier:
-                    channel.barrier_taken(element.checkpoint_id)
-                return channel.index, element
-            return None
+            if self._being_processed:
+                for source, held in self._being_processed:
+                    source.batch_consumed(held)
+                self._being_processed.clear()
+            found = self._taken()
+            if found is None or type(found[1]) is not ColumnBatch or not _is_piece(found[1]):
+                return found
+            pieces = self._with_the_pieces_behind(found[1])
+        return found[0], ColumnBatch.concat(pieces)
+
+    def _taken(self) -> tuple[int, Element] | None:
+        """The first element of the next ready channel."""
+        ready = self._ready
+        while ready:
+            channel = ready.popleft()
+            queue = channel.queue
+            if not queue:  # the producer has dropped its elements
+                channel.ready = False
+                continue
+            element, segments = queue.popleft()
+            if self._logs and channel.index in self._logs:
+                self._logs[channel.index].add(element)
+            if queue:
+                ready.append(channel)
+            else:
+                channel.ready = False
+            if segments:
+                self._being_processed.append((channel, segments))
+            elif type(element) is EndOfPartition:
+                self._channel_finished(channel)
+            elif type(element) is CheckpointBarrier:
+                channel.barrier_taken(element.checkpoint_id)
+            return channel.index, element
+        return None
+
+    def _with_the_pieces_behind(self, first: ColumnBatch) -> list[ColumnBatch]:
+        """Takes the pieces that come next, as long as they fit into one batch."""
+        pieces, rows = [first], len(first)
+        ready = self._ready
+        while ready and ready[0].queue:
+            following = ready[0].queue[0][0]
+            if type(following) is not ColumnBatch or not _is_piece(following):
+                break
+            rows += len(following)
+            if rows > MOST_ROWS or not first.is_like(following):
+                break
+            self._taken()
+            pieces.append(following)
+        return pieces
 
     # -- barriers ----------------------------------------------------------------------------------
 
@@ -281,7 +314,7 @@ class SingleInputGate:
         self._on_error = self._on_available = self._on_barrier = None
         self._logs.clear()
         self._ready.clear()
-        self._being_processed = None
+        self._being_processed.clear()
         for channel in self.members:
             channel.release_channel()
         if self.pool is not None:

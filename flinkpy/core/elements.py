@@ -124,10 +124,17 @@ class ColumnBatch:
         """The same rows with other event times."""
         return ColumnBatch(self.data, timestamps, self.kinds)
 
+    def is_like(self, other: ColumnBatch) -> bool:
+        """Whether the two have the same schema, and both have event times or neither has: so
+        ``concat`` takes them together."""
+        return (self.timestamps is None) is (other.timestamps is None) and bool(
+            self.data.schema.equals(other.data.schema)
+        )
+
     @staticmethod
     def concat(parts: Sequence[ColumnBatch]) -> ColumnBatch:
-        """One batch with the rows of all parts, of which there is at least one. They have the same
-        schema, and all have event times or none has."""
+        """One batch with the rows of all parts, of which there is at least one, and which are alike
+        (``is_like``)."""
         if len(parts) == 1:
             return parts[0]
         import numpy as np

@@ -280,7 +280,7 @@ def test_columns_and_control_elements_queue_as_far_as_the_pool_reaches() -> None
             line.writer.emit(columns)
         line.writer.emit_control(Watermark(1))
         assert has_room(line.writer)
-        assert line.read() == [*[columns] * 10, Watermark(1)]
+        assert line.read() == [ColumnBatch.concat([columns] * 10), Watermark(1)]
 
 
 def test_a_consumer_that_goes_away_frees_rows_that_waited_behind_the_limit_of_its_channel() -> None:
