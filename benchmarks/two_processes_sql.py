@@ -1,7 +1,8 @@
 """q4, q5, q8 and q18 of Nexmark in SQL on two TaskExecutor processes on Ray: against one process.
 
 Each job replays events from memory once. The rate is that of all events that it reads, from the
-moment when the first reader had read its tenth to the end of the last sink. 4,000,000 events (``--quick``: 40,000)."""
+moment when the first reader had read its tenth to the end of the last sink. 4,000,000 events
+(``--quick``: 40,000)."""
 
 from __future__ import annotations
 
