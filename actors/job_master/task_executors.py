@@ -155,13 +155,14 @@ class TaskExecutors:
             executor.memory = heartbeat.memory
 
     def fullest(self) -> tuple[tuple[ResourceId, MemoryReport], ...]:
-        """The few that have most of their memory, by what they told last."""
-        told = [
+        """The three TaskExecutors that use the largest share of their memory, each with its last
+        memory report."""
+        reports = [
             (resource_id, executor.memory)
             for resource_id, executor in self._executors.items()
             if executor.memory is not None
         ]
-        return tuple(nlargest(3, told, key=lambda each: (each[1].share, each[1].used)))
+        return tuple(nlargest(3, reports, key=lambda each: (each[1].share, each[1].used)))
 
     def request_metrics(self, fresh_s: float = 0.0) -> Future[None]:
         """Has every TaskExecutor send its counters now, unless they were asked for a moment ago.

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.timed_entries import TimedEntries
 
-# the key group, the number of the next piece, and what the operator has to say of the group
+# the key group, the number of the next piece, and what the operator notes of the group
 SavedGroup: TypeAlias = "tuple[int, int, Any]"
 
 
 class SliceLog:
     """``key_of`` gives a key of each of these key groups, under which its pieces lie.
-    ``restored``: what was told of key groups when they were saved."""
+    ``restored`` are the key groups as they were saved."""
 
     def __init__(
         self,
@@ -57,22 +57,23 @@ class SliceLog:
             self.starts.discard(start)
             self._entries.drop(start)
 
-    def saved(self, told: Callable[[int], Any]) -> dict[Any, SavedGroup]:
-        """What is saved beside the pieces, with what the operator tells of each key group; nothing
-        where there are no pieces."""
+    def saved(self, note_of: Callable[[int], Any]) -> dict[Any, SavedGroup]:
+        """What is saved beside the pieces, with the operator's note of each key group. Without
+        pieces, nothing."""
         if not self.starts:
             return {}
-        return {self._key_of(group): (group, self._number, told(group)) for group in self.groups}
+        return {self._key_of(group): (group, self._number, note_of(group)) for group in self.groups}
 
 
 @dataclass(frozen=True)
 class RestoredLog:
-    """The log of an operator, None with a backend that has only memory; what was told of key
-    groups; and what lay in another backend's log, which is the operator's own from now on: slices
-    and pieces by key group, in the order in which they were written."""
+    """What an operator gets back. ``log`` is None with a backend that has only memory. ``notes``
+    are what the operator noted of the key groups. ``pieces`` lay in another backend's log, and are
+    the operator's own from now on: slices and pieces by key group, in the order in which they were
+    written."""
 
     log: SliceLog | None
-    told: Mapping[int, Any]
+    notes: Mapping[int, Any]
     pieces: Mapping[int, list[tuple[int, Any]]]
 
 
@@ -80,15 +81,15 @@ def restored_log(
     backend: KeyedStateBackend,
     name: str,
     key_of: Callable[[int], Any],
-    told: Callable[[], Callable[[int], Any]],
+    notes: Callable[[], Callable[[int], Any]],
 ) -> RestoredLog:
-    """The log that is saved under this name. ``told`` is called at each freeze: what it gives tells
-    of each key group."""
+    """The log that is saved under this name. ``notes`` is called at each freeze; it returns the
+    function that makes the note of a key group."""
     log: SliceLog | None = None
     saved = backend.register_region(
-        f"{name} groups", lambda: {} if log is None else log.saved(told())
+        f"{name} groups", lambda: {} if log is None else log.saved(notes())
     ).values()
-    by_group = {group: said for group, _, said in saved}
+    by_group = {group: note for group, _, note in saved}
     on_disk = f"{name} on disk"
     entries = backend.timed_entries(on_disk)
     if entries is not None:

@@ -202,7 +202,7 @@ class AlignedJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, T
         )
         self._disk = None if found.log is None else SlicesOnDisk(found.log, most)
         if found.log is not None:
-            self._fired_before.groups(found.told)
+            self._fired_before.groups(found.notes)
             for start in found.log.starts:
                 self._slice(start)
         else:
@@ -410,7 +410,7 @@ def together(saved: Mapping[Any, Saved], found: RestoredLog) -> dict[Any, Saved]
     """What was saved of each key, with what lay on disk in another backend in front."""
     by_key: dict[Any, Any] = {}
     for group, pieces in found.pieces.items():
-        until, again = found.told[group]
+        until, again = found.notes[group]
         for start, sides in pieces:
             for side, (keys, values) in enumerate(sides):
                 for key, value in zip(keys, values):

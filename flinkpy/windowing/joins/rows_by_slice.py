@@ -300,7 +300,7 @@ class RowsBySlice:
         disk."""
         untils = [until for parts in saved.values() for _, _, until, _ in parts]
         if on_disk is not None:
-            self._log, self._fired = on_disk.log, on_disk.told
+            self._log, self._fired = on_disk.log, on_disk.notes
             untils += self._fired.values()
             yield from self._restore_log(on_disk)
         for parts in saved.values():

@@ -93,7 +93,7 @@ class ColumnSlices(SliceStore):
         if backend is not None:
             most = context.task.max_parallelism
             self._on_disk = restored_log(
-                backend, self.state_name, lambda group: key_of_group(group, most), _nothing_told
+                backend, self.state_name, lambda group: key_of_group(group, most), _no_notes
             )
             self._log = self._on_disk.log
 
@@ -488,5 +488,5 @@ class FieldSlices(ColumnSlices):
         return pa.RecordBatch.from_arrays(arrays, schema=self._result)
 
 
-def _nothing_told() -> Callable[[int], None]:
+def _no_notes() -> Callable[[int], None]:
     return lambda group: None
