@@ -63,10 +63,22 @@ def copies(folder: Path) -> list[Path]:
 
 def lose_originals(folder: Path, within: str = "*") -> None:
     """All that tasks have written for checkpoints, or what is in their folder of this name; what
-    the JobMaster has written stays."""
+    the JobMaster has written stays. So does a file that has no copy yet: another task may be
+    writing it for the next checkpoint, and its copy is a link to it."""
+    copied = {contents(copy) for copy in copies(folder)} - {None}
     for file in (folder / "checkpoints").glob(f"*/{within}/*"):
-        if not file.name.startswith((".", "_metadata", "coordinators")):
+        is_of_tasks = not file.name.startswith((".", "_metadata", "coordinators"))
+        if is_of_tasks and contents(file) in copied:
             file.unlink(missing_ok=True)
+            (folder / "lost").touch()
+
+
+def contents(file: Path) -> bytes | None:
+    """None, if the file is gone: its checkpoint is not needed any more."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +98,7 @@ def test_tasks_restart_from_copies_when_the_files_of_their_checkpoints_are_gone(
     )
     assert found == undisturbed
     assert failures(tmp_path / "failed") == len(FAILING)
+    assert (tmp_path / "lost").exists()
     eventually(lambda: list((tmp_path / "local").iterdir()) == [])
 
 
