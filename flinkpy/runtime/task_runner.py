@@ -191,20 +191,24 @@ class SlotTaskRunner:
         return 0.0 if oldest is None else self._clock.monotonic() - oldest
 
     def overdue(self) -> str | None:
-        now = self._clock.monotonic()
-        for attempt_id, asked in list(self._cancel_asked.items()):
+        for attempt_id in list(self._cancel_asked):
             task = self._tasks.get(attempt_id)
-            patience: timedelta = (
-                read(task.descriptor.configuration, CANCELLATION_TIMEOUT)
-                if task is not None
-                else timedelta()
-            )
-            if task is not None and timedelta() < patience <= timedelta(seconds=now - asked):
+            waited_s = None if task is None else self._waited_too_long_s(task)
+            if task is not None and waited_s is not None:
                 return (
-                    f"{task.descriptor.subtask_name} was cancelled {now - asked:.0f} s ago, "
+                    f"{task.descriptor.subtask_name} was cancelled {waited_s:.0f} s ago, "
                     "and a function in this process does not return"
                 )
         return None
+
+    def _waited_too_long_s(self, task: Task) -> float | None:
+        """How long ago the task was cancelled, if that is longer than its job waits for it."""
+        asked = self._cancel_asked.get(task.attempt_id)
+        if asked is None:
+            return None
+        patience: timedelta = read(task.descriptor.configuration, CANCELLATION_TIMEOUT)
+        waited_s = self._clock.monotonic() - asked
+        return waited_s if timedelta() < patience <= timedelta(seconds=waited_s) else None
 
     def fail(self, attempt_id: ExecutionAttemptId, error: BaseException) -> None:
         self._with_task(attempt_id, lambda task: task.fail(error))
@@ -337,7 +341,7 @@ class SlotTaskRunner:
 
     def _end_tasks_with_threads(self) -> None:
         """While the loop still turns, as their steps may wait for it. Functions that do not return
-        are interrupted."""
+        are interrupted. A task that its job has waited for too long already is not waited for."""
         tasks, deadline = self._tasks_with_threads(), self._clock.monotonic() + STOP_TIMEOUT_S
         for task in tasks:
             task.is_to_end = True
@@ -346,6 +350,8 @@ class SlotTaskRunner:
                 task.home, INTERRUPTED_EACH_S, partial(self._is_to_stop, task)
             )
         for task in tasks:
+            if self._waited_too_long_s(task) is not None:
+                continue
             if not task.home.join(max(0.0, deadline - self._clock.monotonic())):
                 LOG.error(
                     "%r did not end within %s s: user code blocks its thread", task, STOP_TIMEOUT_S

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flinkpy.connectors.collect import collect_server
 from flinkpy.connectors.collect.collect_server import CollectServer, CollectSink
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import ColumnBatch, RowBatch
@@ -205,6 +206,22 @@ def test_the_jobs_error_is_raised_behind_the_records() -> None:
         with pytest.raises(ValueError, match="job failed"):
             seen.extend(server)
         assert seen == [1]
+
+
+def test_a_failed_job_does_not_wait_long_for_a_sink_that_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collect_server, "DRAIN_TIMEOUT_S", 1e6)
+    monkeypatch.setattr(collect_server, "FAILED_DRAIN_TIMEOUT_S", 0.0)
+    with CollectServer() as server:
+        writer = fresh(server).create_writer(operator_context(0, 2))
+        writer.write_batch(RowBatch([1]))
+        records = iter(server)
+        assert next(records) == 1
+        server.job_ended(ValueError("job failed"))  # the task's function does not return
+        with pytest.raises(ValueError, match="job failed"):
+            next(records)
+        writer.close()
 
 
 def test_a_sink_with_another_token_is_refused_and_the_others_go_on(

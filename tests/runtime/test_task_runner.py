@@ -16,6 +16,7 @@ from flinkpy.operators.functions import SourceContext, SourceFunction
 from flinkpy.operators.rows.stateless import MapOperator
 from flinkpy.operators.sinks.legacy_source import LegacySourceOperator
 from flinkpy.operators.sinks.sink_operator import SinkOperator
+from flinkpy.runtime import task_runner
 from flinkpy.runtime.runner_port import RunnerStatistics
 from flinkpy.runtime.task_messages import OperatorEvent
 from flinkpy.runtime.task_runner import SlotTaskRunner
@@ -29,6 +30,7 @@ from tests.runtime.harness import (
     attempt,
     descriptor,
 )
+from tests.waiting import eventually
 
 RUNNING = ["DEPLOYING", "INITIALIZING", "RUNNING"]
 NOTHING = RunnerStatistics(0, 0, 0, 0)
@@ -175,3 +177,34 @@ def note(value: Any) -> None:
     SEEN.append(value)
     if value == 9_999:
         ARRIVED.set()
+
+
+RETURNS = threading.Event()
+
+
+def stands_still(value: Any) -> Any:
+    ARRIVED.set()
+    RETURNS.wait(60)
+    return value
+
+
+def test_stopping_does_not_wait_for_a_task_that_its_job_has_given_up(
+    runner: SlotTaskRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_runner, "STOP_TIMEOUT_S", 1e6)
+    ARRIVED.clear()
+    RETURNS.clear()
+    values = {"task.own-thread": "always", "task.cancellation.timeout": "1 ms"}
+    runner.submit(
+        0,
+        descriptor("p", JournalSource("a", [[1]]), MapOperator(stands_still), configuration=values),
+        Reporter(),
+    )
+    try:
+        assert ARRIVED.wait(10)
+        runner.cancel(attempt("p"))
+        eventually(runner.overdue)
+        runner.stop()
+        assert not RETURNS.is_set()
+    finally:
+        RETURNS.set()

@@ -37,7 +37,9 @@ QUEUE_BYTES = 16 << 20
 RECEIVE_BYTES = 256 << 10
 # silence of an earlier attempt of a subtask, when a later one goes on from a checkpoint
 EARLIER_TIMEOUT_S = 1.0
-DRAIN_TIMEOUT_S = 10.0  # silence after the job's end on connections that neither end nor break
+# silence after the job's end on connections that neither end nor break; of a failed job these are
+# of tasks that it has ended without
+DRAIN_TIMEOUT_S, FAILED_DRAIN_TIMEOUT_S = 10.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -289,7 +291,9 @@ class CollectServer:
                 self._drop(sock)
         if not job_ended or self._paused:
             self._quiet_since = now
-        elif not self._connections or now - self._quiet_since > DRAIN_TIMEOUT_S:
+            return
+        silence_s = FAILED_DRAIN_TIMEOUT_S if self._results.has_failed else DRAIN_TIMEOUT_S
+        if not self._connections or now - self._quiet_since > silence_s:
             self._results.all_is_read()
 
     def _shut(self) -> None:

@@ -45,6 +45,11 @@ class CollectedResults:
         self.complete = False  # nothing more comes
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the job has ended with an error."""
+        return self._error is not None
+
+    @property
     def is_full(self) -> bool:
         return self.queued_bytes >= self._most_bytes
 
