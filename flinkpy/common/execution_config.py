@@ -13,13 +13,12 @@ from typing import Any, ClassVar
 from flinkpy.common.execution_mode import ExecutionMode
 from flinkpy.common.input_dependency_constraint import InputDependencyConstraint
 from flinkpy.common.restart_strategy import RestartStrategyConfiguration, restart_strategy_of
-from flinkpy.common.time import to_milliseconds
+from flinkpy.common.time import checked_milliseconds, to_milliseconds
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.checkpointing import SNAPSHOT_COMPRESSION
 from flinkpy.core.options.schema import Option, read
-from flinkpy.core.program.program_line import refuse
 
 PARAMETER_PREFIX = "user."  # of the program's own options, which get_job_parameter finds
 
@@ -73,12 +72,9 @@ class ExecutionConfig:
     def set_auto_watermark_interval(self, interval: int | timedelta) -> ExecutionConfig:
         """Sets how often periodic watermarks are emitted, in milliseconds or as a timedelta; 0
         turns them off."""
-        milliseconds = to_milliseconds(interval)
-        if milliseconds < 0:
-            raise refuse(
-                "set_auto_watermark_interval(): the interval cannot be negative, this is "
-                f"{interval!r}; 0 turns periodic watermarks off"
-            )
+        milliseconds = checked_milliseconds(
+            interval, "set_auto_watermark_interval(): the interval", 0
+        )
         self._values[options.AUTO_WATERMARK_INTERVAL.key] = timedelta(milliseconds=milliseconds)
         return self
 
@@ -111,7 +107,10 @@ class ExecutionConfig:
         """Sets how often sources send latency markers, in milliseconds; 0 or less turns them off.
         Operators keep a histogram per source, among the metrics of the job's result."""
         return self._set(
-            kept_options.LATENCY_INTERVAL, timedelta(milliseconds=max(0, to_milliseconds(interval)))
+            kept_options.LATENCY_INTERVAL,
+            timedelta(
+                milliseconds=max(0, checked_milliseconds(interval, "the latency tracking interval"))
+            ),
         )
 
     def get_latency_tracking_interval(self) -> int:
@@ -208,10 +207,7 @@ class ExecutionConfig:
 
 
 def _span(span: int | timedelta, what: str) -> timedelta:
-    milliseconds = to_milliseconds(span)
-    if milliseconds < 0:
-        raise ConfigurationError(f"{what} is in milliseconds from 0 on, this is {milliseconds}")
-    return timedelta(milliseconds=milliseconds)
+    return timedelta(milliseconds=checked_milliseconds(span, what, 0))
 
 
 def positive(number: object, what: str) -> int:

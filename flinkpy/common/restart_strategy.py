@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from flinkpy.common.time import to_milliseconds
+from flinkpy.common.time import checked_milliseconds
 from flinkpy.core.options.schema import parse_duration
 from flinkpy.core.program.program_line import refuse
 
@@ -33,6 +33,9 @@ class RestartStrategyConfiguration(ABC):
         return f"<{self.get_description()}>"
 
 
+_DELAY = "the pause before a restart"
+
+
 class RestartStrategies:
     """
     >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
@@ -51,7 +54,7 @@ class RestartStrategies:
             self, restart_attempts: int, delay_between_attempts_interval: datetime.timedelta | int
         ) -> None:
             self._attempts = restart_attempts
-            self._delay_ms = to_milliseconds(delay_between_attempts_interval)
+            self._delay_ms = checked_milliseconds(delay_between_attempts_interval, _DELAY, 0)
 
         def get_restart_attempts(self) -> int:
             return self._attempts
@@ -76,8 +79,11 @@ class RestartStrategies:
             failure_interval: datetime.timedelta | int,
             delay_between_attempts_interval: datetime.timedelta | int,
         ) -> None:
-            self._max, self._interval_ms = max_failure_rate, to_milliseconds(failure_interval)
-            self._delay_ms = to_milliseconds(delay_between_attempts_interval)
+            self._max = max_failure_rate
+            self._interval_ms = checked_milliseconds(
+                failure_interval, "the interval in which failures are counted", 1
+            )
+            self._delay_ms = checked_milliseconds(delay_between_attempts_interval, _DELAY, 0)
 
         def get_max_failure_rate(self) -> int:
             return self._max
@@ -145,8 +151,8 @@ class RestartStrategies:
 
 
 def _refuse_negative(call: str, count: int) -> None:
-    if count < 0:
-        raise refuse(f"{call}(): {count} is less than 0")
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise refuse(f"{call}() takes a whole number of failures from 0 on, this is {count!r:.80}")
 
 
 def restart_strategy_of(values: Mapping[str, Any]) -> RestartStrategyConfiguration:

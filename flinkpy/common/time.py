@@ -142,6 +142,31 @@ def _whole(milliseconds: Any) -> int:
         ) from None
 
 
+_LONGEST_MS = datetime.timedelta.max // datetime.timedelta(milliseconds=1)
+
+
+def checked_milliseconds(span: object, what: str, at_least: int | None = None) -> int:
+    """A duration that a program gives, in milliseconds. Raises ProgramError, with the program's
+    line and with ``what`` it is of, for anything else and for one of less than ``at_least``.
+
+    >>> checked_milliseconds(Duration.of_seconds(5), "the interval", 1)
+    5000
+    """
+    milliseconds: Any = None
+    if isinstance(span, (datetime.timedelta, Time)) or (
+        isinstance(span, int) and not isinstance(span, bool)
+    ):
+        milliseconds = to_milliseconds(span)
+    if milliseconds is None or abs(milliseconds) > _LONGEST_MS:
+        raise refuse(
+            f"{what} is a Duration, a timedelta or a whole number of milliseconds, this is "
+            f"{span!r:.80}"
+        )
+    if at_least is not None and milliseconds < at_least:
+        raise refuse(f"{what} is in milliseconds from {at_least} on, this is {milliseconds}")
+    return int(milliseconds)
+
+
 def to_milliseconds(span: datetime.timedelta | Time | int) -> int:
     """A duration of any of these types in milliseconds; a bare number is milliseconds already."""
     if isinstance(span, Time):

@@ -58,7 +58,12 @@ class CheckpointConfig:
 
     def _set_span(self, wanted: Option[Any], span: int | timedelta) -> CheckpointConfig:
         is_right = isinstance(span, (int, float, timedelta, Time)) and not isinstance(span, bool)
-        value = timedelta(milliseconds=to_milliseconds(span)) if is_right else span
+        value: object = span
+        try:
+            if is_right:
+                value = timedelta(milliseconds=to_milliseconds(span))
+        except (ValueError, OverflowError):  # NaN, an infinity, or longer than any timedelta
+            is_right = False
         return self._set(wanted, value, is_right=is_right, what="milliseconds or a timedelta")
 
     def _set_number(self, wanted: Option[Any], number: int) -> CheckpointConfig:

@@ -125,7 +125,7 @@ def test_strategies_are_values() -> None:
     ).options()
     assert rate["restart-strategy.failure-rate.failure-rate-interval"] == "60000 ms"
     assert RestartStrategies.fall_back_restart().options() == {}
-    with pytest.raises(ProgramError, match=r"fixed_delay_restart\(\): -1 is less than 0"):
+    with pytest.raises(ProgramError, match="whole number of failures from 0 on, this is -1"):
         RestartStrategies.fixed_delay_restart(-1, 1)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(1))
     assert (strategy.max_out_of_orderness, strategy.idle_timeout) == (

@@ -99,7 +99,7 @@ def test_columns_are_written_as_their_rows_are(batch: pa.RecordBatch, form: File
 
 def test_columns_that_the_header_has_not_are_told() -> None:
     first, second = pa.record_batch({"a": [1]}), pa.record_batch({"a": [1], "b": [2]})
-    assert "fields that the file's first record has not: 'b'" in str(
+    assert "a field 'b' that the first record of its CSV file has not" in str(
         written(CsvFormat(), ColumnBatch(first), ColumnBatch(second))
     )
 

@@ -29,7 +29,13 @@ from flinkpy.connectors.files.builders import (
 from flinkpy.connectors.files.builders import FileSink as FileSystemSink
 from flinkpy.connectors.files.reading.text_files import TextFileSource
 from flinkpy.connectors.files.writing import columns_part
-from flinkpy.connectors.files.writing.file_formats import CsvFormat, ParquetFormat, TextFormat
+from flinkpy.connectors.files.writing.file_formats import (
+    AvroFormat,
+    CsvFormat,
+    FileFormat,
+    ParquetFormat,
+    TextFormat,
+)
 from flinkpy.connectors.files.writing.file_sink import FileSink
 from flinkpy.connectors.object_sink import ObjectSink
 from flinkpy.connectors.print_sink import PrintSink
@@ -188,23 +194,101 @@ def test_csv_columns_may_be_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "expected"),
-    [(None, "a,b\n1,2\n4,3\n,5\n"), (["b", "a"], "b,a\n2,1\n3,4\n5,\n"), (["b"], "b\n2\n3\n5\n")],
+    ("columns", "expected"), [(None, "a,b\n1,2\n4,3\n"), (["b", "a"], "b,a\n2,1\n3,4\n")]
 )
 def test_csv_fields_stand_under_their_names(
     tmp_path: Path, columns: list[str] | None, expected: str
 ) -> None:
     write(
         FileSink(tmp_path, CsvFormat(columns)),
-        RowBatch([{"a": 1, "b": 2}, {"b": 3, "a": 4}]),
-        RowBatch([{"b": 5}]),
+        RowBatch([{"a": 1, "b": 2}]),
+        RowBatch([{"b": 3, "a": 4}]),
     )
     assert parts(tmp_path)[0].read_text() == expected
 
 
-def test_a_csv_field_that_has_no_column_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="has fields that the file's first record has not"):
-        write(FileSink(tmp_path, "csv"), RowBatch([{"a": 1}, {"a": 2, "c": 3}]))
+# -- records of different shapes -------------------------------------------------------------------
+
+TWO_COLUMNS = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+FIRST = RowBatch([{"a": 1, "b": 2}])
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "avro"])
+@pytest.mark.parametrize("group_rows", [1, 100])
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            RowBatch([{"b": 4, "a": 3}, {"a": 5}]),
+            r"a record has no field 'b', which the first record of its \w+ file has: {'a': 5}; name",
+        ),
+        (
+            RowBatch([{"a": 1, "b": 2, "c": 3}]),
+            r"has a field 'c' that the first record of its \w+ file has not: {'a': 1, 'b': 2, 'c': 3}",
+        ),
+        (RowBatch([{"a": 1, "x": 2}]), r"has a field 'x' that the first record"),
+        (RowBatch([City("Oslo", 2)]), r"has a field 'name' that the first record"),
+        (RowBatch([(1,)]), r"\(1,\) has 1 fields, and the \w+ file has 2 columns: a, b"),
+        (columns(a=[1]), "has no field 'b', which .*: a batch of columns a;"),
+        (columns(a=[1], b=[2], c=[3]), "has a field 'c' that .*: a batch of columns a, b, c;"),
+    ],
+)
+def test_a_record_of_another_shape_than_the_first_of_its_file_is_refused(
+    form: str,
+    group_rows: int,
+    other: RowBatch | ColumnBatch,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(columns_part, "GROUP_ROWS", group_rows)
+    with pytest.raises(ProgramError, match=message):
+        write(FileSink(tmp_path, form), FIRST, other)
+    assert parts(tmp_path) == []
+
+
+def test_records_without_names_have_as_many_fields_as_the_first_of_their_file(
+    tmp_path: Path,
+) -> None:
+    for form in ("csv", "parquet", "avro"):
+        with pytest.raises(ProgramError, match=r"\(1,\) has 1 fields, and the .* file has 2"):
+            write(FileSink(tmp_path, form), RowBatch([(1, 2), (1,)]))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [CsvFormat(columns=["a", "b"]), ParquetFormat(TWO_COLUMNS), AvroFormat(TWO_COLUMNS)],
+    ids=["csv", "parquet", "avro"],
+)
+@pytest.mark.parametrize("is_columnar", [False, True])
+def test_given_columns_are_null_where_a_record_has_none_and_no_others_are_taken(
+    form: FileFormat, is_columnar: bool, tmp_path: Path
+) -> None:
+    def batch(**record: int) -> RowBatch | ColumnBatch:
+        if is_columnar:
+            return columns(**{name: [value] for name, value in record.items()})
+        return RowBatch([record])
+
+    write(FileSink(tmp_path / "in", form), batch(b=2), batch(b=3, a=4), RowBatch([Row(5, 6)]))
+    [part] = parts(tmp_path / "in")
+    if part.suffix == ".csv":
+        assert part.read_text() == "a,b\n,2\n4,3\n5,6\n"
+    elif part.suffix == ".parquet":
+        assert pq.read_table(part).to_pydict() == {"a": [None, 4, 5], "b": [2, 3, 6]}
+    for others in ({"a": 1, "b": 2, "c": 3}, {"b": 2, "c": 3}, {"x": 1, "y": 2}):
+        name = next(name for name in others if name not in ("a", "b"))
+        with pytest.raises(
+            ProgramError, match=f"has a field '{name}' that is not among the file's columns"
+        ):
+            write(FileSink(tmp_path / "out", form), batch(**others))
+
+
+def test_a_required_column_is_in_every_record(tmp_path: Path) -> None:
+    schema = pa.schema([("a", pa.int64()), pa.field("b", pa.int64(), nullable=False)])
+    with pytest.raises(
+        ProgramError, match=r"has no field 'b', and the schema has nullable=False for it: {'a': 3}"
+    ):
+        write(FileSink(tmp_path, ParquetFormat(schema)), FIRST, RowBatch([{"a": 3}]))
 
 
 def test_text_may_be_encoded_by_a_function(tmp_path: Path) -> None:
@@ -278,14 +362,10 @@ def test_what_comes_behind_the_first_group_of_rows_fits_its_types_or_is_told(
     monkeypatch.setattr(columns_part, "GROUP_ROWS", 2)
     write(
         FileSink(tmp_path / "well", "parquet"),
-        RowBatch([{"a": 1}, {"a": 2.5, "b": "x"}]),
+        RowBatch([{"a": 1}, {"a": 2.5}]),
         RowBatch([{"a": 3}]),
     )
-    assert pq.read_table(tmp_path / "well").to_pylist() == [
-        {"a": 1.0, "b": None},
-        {"a": 2.5, "b": "x"},
-        {"a": 3.0, "b": None},
-    ]
+    assert pq.read_table(tmp_path / "well").to_pydict() == {"a": [1.0, 2.5, 3.0]}
     with pytest.raises(
         ProgramError,
         match=r"field 'a': 2.5 \(float\) is no int64, as the first 2 records were; declare",
@@ -316,9 +396,7 @@ def test_parquet_has_the_schema_of_the_declared_type(tmp_path: Path) -> None:
 def test_parquet_brings_columns_to_its_schema(tmp_path: Path) -> None:
     form = ParquetFormat(pa.schema([("a", pa.int64()), ("b", pa.int64())]))
     write(
-        FileSink(tmp_path, form),
-        columns(b=[2], a=pa.array([1], pa.int32())),
-        columns(c=["x"], a=[3], b=[4]),
+        FileSink(tmp_path, form), columns(b=[2], a=pa.array([1], pa.int32())), columns(a=[3], b=[4])
     )
     assert pq.read_table(parts(tmp_path)[0]).to_pydict() == {"a": [1, 3], "b": [2, 4]}
 
@@ -326,10 +404,10 @@ def test_parquet_brings_columns_to_its_schema(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        (RowBatch([(1, "x", 9)]), "has 3 fields, the file 2 columns"),
+        (RowBatch([(1, "x", 9)]), "has 3 fields, and the Parquet file has 2 columns"),
         (RowBatch([{"f0": 1, "more": 2}]), "'more'"),
-        (columns(f0=[1], f1=["x"], more=[2]), "give ParquetFormat"),
-        (columns(f1=["x"]), "no column f0"),
+        (columns(f0=[1], f1=["x"], more=[2]), "'more'"),
+        (columns(f1=["x"]), "no field 'f0'"),
     ],
 )
 def test_what_has_no_column_in_a_parquet_file_is_not_lost_in_silence(
@@ -490,13 +568,14 @@ def test_a_sink_of_wrong_options_is_refused_when_it_is_made(
         (["a"], (1, 2)),
         (["a", "b", "c"], (1, 2)),
         (["x", "y", "z"], {"a": 1}),
+        (["id", "price"], {"id": 1, "prise": 2}),
     ],
 )
 def test_a_record_that_does_not_fit_the_header_is_refused(
     tmp_path: Path, columns: list[str], record: Any
 ) -> None:
     with pytest.raises(
-        ProgramError, match=r"has 2 fields, and the file's header|are not among the columns"
+        ProgramError, match=r"has 2 fields, and the CSV file has|not among the file's columns"
     ):
         write(FileSink(tmp_path, CsvFormat(columns=columns)), RowBatch([record]))
 

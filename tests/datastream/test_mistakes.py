@@ -403,7 +403,7 @@ TIME = [
     ("WatermarkStrategy.for_generator(int)", "int is no WatermarkGenerator"),
     (
         "env.get_config().set_auto_watermark_interval(-1)",
-        "the interval cannot be negative, this is -1",
+        "the interval is in milliseconds from 0 on, this is -1",
     ),
     (
         (

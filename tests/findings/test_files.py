@@ -336,10 +336,10 @@ def test_nested_records_keep_fields_that_come_late(tmp_path: Path) -> None:
     written(
         tmp_path,
         [
-            {"v": {"a": 1}, "r": Row(a=1)},
-            {"v": {"b": "x"}, "r": Row(b=2)},
-            {"v": None, "m": {"x": 1}},
-            {"m": {"y": 2.5}},
+            {"v": {"a": 1}, "r": Row(a=1), "m": None},
+            {"v": {"b": "x"}, "r": Row(b=2), "m": None},
+            {"v": None, "r": None, "m": {"x": 1}},
+            {"v": None, "r": None, "m": {"y": 2.5}},
         ],
     )
     assert env().from_parquet(tmp_path).take(9) == [

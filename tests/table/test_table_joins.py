@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -267,6 +267,43 @@ def test_a_table_is_loaded_again_and_stays_if_that_fails(caplog: pytest.LogCaptu
     assert loads.tables == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ([1], ["one"], "column 'v' was int64 and is string"),
+        (["1"], [1], "column 'v' was string and is int64"),
+        ([1], [True], "column 'v' was int64 and is bool"),
+        ([[1]], [["1"]], "column 'v' was list<.*int64> and is list<.*string>"),
+        ([Row(a=1)], [Row(a="1")], "column 'v' was struct<a: int64> and is struct<a: string>"),
+        ([date(2024, 1, 1)], [datetime(2024, 1, 1)], r"column 'v' was date32\[day\] and is timest"),
+        ([1], [1.5], "column 'v': .*1.5"),
+        ([1], [None], None),
+        ([1], [2.0], None),
+        ([1.5], [2], None),
+        ([[1, None]], [[2.0]], None),
+    ],
+)
+def test_a_table_that_is_loaded_again_has_columns_of_the_types_of_before(
+    before: list[Any], after: list[Any], message: str | None
+) -> None:
+    loads = [[{"k": 1, "v": value} for value in values] for values in (before, after)]
+    table = LoadedTable(lambda: loads.pop(0), None)
+    if message is None:
+        assert table.load().column("v").to_pylist() == after
+    else:
+        with pytest.raises(ProgramError, match=f"other columns than before: {message}"):
+            table.load()
+
+
+def test_the_records_of_a_table_have_the_same_fields() -> None:
+    with pytest.raises(ProgramError, match=r"a record has no field 'v', which the first record"):
+        HeldTable([{"k": 1, "v": 2}, {"k": 3}])
+    with pytest.raises(ProgramError, match=r"a record has a field 'w' that the first record"):
+        HeldTable([Row(k=1), Row(k=1, w=3)])
+    held = HeldTable([{"k": 1, "v": 2}, {"v": None, "k": 3}])
+    assert held.load().to_pylist() == [{"k": 1, "v": 2}, {"k": 3, "v": None}]
+
+
 def test_a_function_that_fails_in_a_subtask_fails_the_job() -> None:
     def load() -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -296,6 +333,17 @@ def test_a_function_that_fails_in_a_subtask_fails_the_job() -> None:
             {"table": SHOPS, "on": "shop", "reload_interval": timedelta(minutes=1)},
             "is for a function that loads the table",
         ),
+        *[
+            ({"table": lambda: SHOPS, "on": "shop", "reload_interval": wrong}, told)
+            for wrong, told in [
+                (0, "reload_interval is in milliseconds from 1 on, this is 0"),
+                (timedelta(seconds=-5), "reload_interval is in milliseconds from 1 on"),
+                (1.5, "reload_interval is a Duration, a timedelta or a whole number of millis"),
+                ("1 min", "reload_interval is a Duration"),
+                (True, "reload_interval is a Duration"),
+                (10**20, "reload_interval is a Duration"),
+            ]
+        ],
         (
             {"table": pa.table([[1], [2]], names=["shop", "shop"]), "on": "shop"},
             "two columns of the table are called 'shop'",

@@ -10,6 +10,7 @@ from flinkpy.common.types import Row
 from flinkpy.connectors.memory.arrow_tables import is_arrow_stream, table_of
 from flinkpy.connectors.memory.pieces import Pieces, opened
 from flinkpy.core.errors import ProgramError
+from flinkpy.formats.record_fields import RecordFields
 from flinkpy.operators.columnar.table_join import JoinedTable, same_schema
 
 if TYPE_CHECKING:
@@ -88,14 +89,20 @@ def _of_records(records: Any) -> pa.Table:
 
     from flinkpy.columns.values.conversion import batch_of_columns
 
-    plain = [record.as_dict() if isinstance(record, Row) else record for record in records]
+    plain = [
+        record.as_dict()
+        if isinstance(record, Row)
+        else dict(record)
+        if isinstance(record, Mapping)
+        else record
+        for record in records
+    ]
     if not plain or not all(isinstance(record, Mapping) for record in plain):
         raise ProgramError(
             "join_table(): a list has one or more dicts or Rows with names, so that the "
             "columns are known; of an empty table give a "
             "pyarrow.Table with a schema"
         )
-    names = list(dict.fromkeys(name for record in plain for name in record))
-    return pa.Table.from_batches(
-        [batch_of_columns({name: [record.get(name) for record in plain] for name in names})]
-    )
+    fields = RecordFields(None, "table", "give all the same fields, None where there is none")
+    names = fields.begin(plain[0]) or []
+    return pa.Table.from_batches([batch_of_columns(dict(zip(names, fields.columns_of(plain))))])

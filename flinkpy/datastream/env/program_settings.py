@@ -11,7 +11,7 @@ from flinkpy.common.configuration import Configuration
 from flinkpy.common.execution_config import ExecutionConfig, positive
 from flinkpy.common.foreign_options import check_options
 from flinkpy.common.restart_strategy import RestartStrategyConfiguration
-from flinkpy.common.time import to_milliseconds
+from flinkpy.common.time import checked_milliseconds, to_milliseconds
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import SCHEMA, read
@@ -96,11 +96,7 @@ class ProgramSettings:
     def set_buffer_timeout(self: Self, timeout_millis: int | timedelta) -> Self:
         """Sets after how many milliseconds at most a partly filled batch is sent; 0: at once; -1:
         only when it is full or the task is idle. Raises ProgramError for other values."""
-        milliseconds = to_milliseconds(timeout_millis)
-        if isinstance(milliseconds, bool) or not isinstance(milliseconds, int) or milliseconds < -1:
-            raise refuse(
-                f"set_buffer_timeout() takes milliseconds, 0 or -1, this is {timeout_millis!r}"
-            )
+        milliseconds = checked_milliseconds(timeout_millis, "set_buffer_timeout(): the timeout", -1)
         self.program.values[options.BUFFER_TIMEOUT.key] = timedelta(milliseconds=milliseconds)
         return self
 

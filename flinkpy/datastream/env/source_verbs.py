@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from flinkpy.common.error_policy import ErrorPolicy
-from flinkpy.common.time import Duration, to_milliseconds
+from flinkpy.common.time import Duration, checked_milliseconds
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
@@ -453,14 +453,7 @@ def _of_source(on_error: OnError | ErrorPolicy) -> OnBroken:
 
 
 def _interval(given: Duration | timedelta | int | None) -> int | None:
-    if isinstance(given, str):
-        raise ProgramError(
-            f"watch_interval= takes a Duration, a timedelta or milliseconds, this is {given!r:.80}"
-        )
-    milliseconds = None if given is None else to_milliseconds(given)
-    if milliseconds is not None and milliseconds < 1:
-        raise ProgramError(f"watch_interval= takes a duration above 0, this is {given!r}")
-    return milliseconds
+    return None if given is None else checked_milliseconds(given, "watch_interval", 1)
 
 
 def _source_of_columns(collection: object) -> str | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.common.time import to_milliseconds
+from flinkpy.common.time import checked_milliseconds
 from flinkpy.core.program.extras import imported
 from flinkpy.datastream.checks import check_arity, located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
@@ -95,11 +95,15 @@ def join_table(
             "join_table(reload_interval=...) is for a function that loads the table: "
             "join_table(load, ...) instead of the data"
         )
+    reload_s = (
+        None
+        if reload_interval is None
+        else checked_milliseconds(reload_interval, "join_table(): reload_interval", 1) / 1000
+    )
     columns = (stream if stream.before_key is None else stream.before_key).as_columns(
         "join_table()"
     )
     with located():
-        reload_s = None if reload_interval is None else to_milliseconds(reload_interval) / 1000
         held = LoadedTable(table, reload_s) if is_function else HeldTable(table)
         operator = JoinTableOperator(held, keys, keeps_all=how == "left")
     return columns.apply_columns("JoinTable", operator)

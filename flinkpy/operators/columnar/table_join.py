@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -220,12 +220,62 @@ def _without_null(key_columns: Sequence[Any]) -> Any:
 
 
 def same_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with these columns. Raises ProgramError if it has others."""
+    """The table with these columns. Raises ProgramError if it has others, also of other types:
+    numbers go into a column of other numbers if they equal them, but never into one of text."""
     from flinkpy.columns.values.conversion import conformed
 
     try:
+        for field in schema:
+            at = table.schema.get_field_index(field.name)
+            if at >= 0 and not _same_kind(table.schema.field(at).type, field.type):
+                raise ValueError(
+                    f"column {field.name!r} was {field.type} and is {table.schema.field(at).type}"
+                )
         return pa.Table.from_batches([conformed(one_batch(table), schema)])
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise ProgramError(
             f"join_table(): the table was loaded with other columns than before: {error}"
         ) from None
+
+
+_KINDS: list[Callable[[pa.DataType], bool]] = [
+    pa.types.is_boolean,
+    lambda kind: (
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    ),
+    lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    lambda kind: (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    ),
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_timestamp,
+    pa.types.is_duration,
+    pa.types.is_struct,
+    pa.types.is_map,
+    pa.types.is_nested,
+]
+
+
+def _same_kind(have: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of the one type may equal values of the other. Nulls go into every column."""
+    if pa.types.is_null(have):
+        return True
+    if pa.types.is_dictionary(have) or pa.types.is_dictionary(wanted):
+        plain = [
+            kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (have, wanted)
+        ]
+        return _same_kind(*plain)
+    is_a = next((is_a for is_a in _KINDS if is_a(wanted)), wanted.equals)
+    if not is_a(have):
+        return False
+    if pa.types.is_struct(wanted):
+        return all(
+            have.get_field_index(each.name) < 0 or _same_kind(have.field(each.name).type, each.type)
+            for each in wanted
+        )
+    return have.num_fields == wanted.num_fields and all(
+        _same_kind(have.field(at).type, wanted.field(at).type) for at in range(wanted.num_fields)
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.connectors.files.writing.part_writer import OutputFile, PartWriter
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.text_values import fields_of, plain
+from flinkpy.formats.record_fields import RecordFields, numbered
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +29,14 @@ class ColumnsPart(PartWriter):
         self._file = file
         self._schema: Any = schema  # a pyarrow.Schema, or None
         self._is_shown = schema is None
+        self._fields = RecordFields(
+            None if schema is None else schema.names,
+            f"{self.kind} file",
+            "name all fields that records may have with "
+            f"FileSink(..., format={self.kind}Format(schema=pyarrow.schema([...]))): those that a "
+            "record does not have are null",
+            () if schema is None else [field.name for field in schema if not field.nullable],
+        )
         self._records: list[Any] = []  # records of the first row group, until the types are known
         self._batches: list[Any] = []
         self._rows = 0
@@ -42,7 +50,8 @@ class ColumnsPart(PartWriter):
         elif self._schema is None:
             self._records += batch.values
         else:
-            self._batches.append(self._fitted(_columns(batch.values, self._schema.names)))
+            self._fields.begin(batch.values[0])
+            self._batches.append(self._fitted(self._fields.columns_of(batch.values)))
         self._rows += len(batch)
         if self._rows >= GROUP_ROWS:
             self._write_group()
@@ -89,10 +98,16 @@ class ColumnsPart(PartWriter):
         from flinkpy.columns.values.inference import inferred_type
 
         records, self._records = self._records, []
-        columns = _columns(records, None)
+        names = self._fields.begin(records[0])
+        columns = self._fields.columns_of(records)
+        if not columns:
+            raise ProgramError(
+                f"{records[0]!r:.100} has no fields, of which such a file has columns"
+            )
+        names = numbered(len(columns)) if names is None else list(map(str, names))
         try:
             self._schema = pa.schema(
-                [(name, inferred_type(column, name)) for name, column in columns.items()]
+                [(name, inferred_type(column, name)) for name, column in zip(names, columns)]
             )
         except ValueError as error:
             raise ProgramError(
@@ -100,25 +115,16 @@ class ColumnsPart(PartWriter):
             ) from error
         self._batches.append(self._fitted(columns))
 
-    def _fitted(self, columns: dict[str, Sequence[Any]]) -> Any:
-        """The columns with the types of the schema. If the schema was declared, columns it does not
-        have are left out."""
+    def _fitted(self, columns: Sequence[Sequence[Any]]) -> Any:
+        """The columns with the types of the schema."""
         import pyarrow as pa
 
         from flinkpy.columns.values.exact_arrays import array_of
 
-        more = [name for name in columns if name not in self._schema.names]
-        if self._is_shown and more:
-            raise ProgramError(
-                "records have fields that the first records have not: "
-                f"{', '.join(map(repr, more))}; {self._advice}"
-            )
-        rows = len(next(iter(columns.values())))
-        nothing = [None] * rows
         try:
             arrays = [
-                array_of(columns.get(field.name, nothing), field.type, field.name)
-                for field in self._schema
+                array_of(column, field.type, field.name)
+                for column, field in zip(columns, self._schema)
             ]
         except ValueError as error:
             shown = f", as the first {GROUP_ROWS} records were" if self._is_shown else ""
@@ -130,24 +136,25 @@ class ColumnsPart(PartWriter):
     def _fitting(self, data: pa.RecordBatch) -> Any:
         if self._schema is None:
             self._schema = data.schema
+        self._fields.begin(dict.fromkeys(self._schema.names))
         if data.schema.equals(self._schema):
             return data
         import pyarrow as pa
 
-        from flinkpy.columns.values.conversion import conformed
+        from flinkpy.columns.values.exact_casts import cast_exactly
 
+        columns = self._fields.of_columns(dict(zip(data.schema.names, data.columns)))
         try:
-            if self._is_shown and len(data.schema) > len(self._schema):
-                raise pa.ArrowInvalid(
-                    f"the first batch had {', '.join(self._schema.names)}, this one has "
-                    f"{', '.join(data.schema.names)}"
-                )
-            return conformed(data, self._schema)
+            arrays = [
+                pa.nulls(len(data), field.type) if column is None else cast_exactly(column, field)
+                for field, column in zip(self._schema, columns)
+            ]
         except pa.ArrowException as error:
             raise ProgramError(
                 f"columns do not fit the {self.kind} schema: {error}; give "
                 f"{self.kind}Format(schema=...)"
             ) from error
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _write_group(self) -> None:
         import pyarrow as pa
@@ -161,38 +168,3 @@ class ColumnsPart(PartWriter):
         if wrong is not None:
             raise ProgramError(f"records do not fit the {self.kind} schema: {wrong}")
         self._write_table(table)
-
-
-def _columns(values: Sequence[Any], names: Sequence[str] | None) -> dict[str, Sequence[Any]]:
-    """The records' fields by name; ``names`` are used for records without names."""
-    if set(map(type, values)) == {tuple} and len(set(map(len, values))) == 1 and values[0]:
-        _check_length(values[0], values[0], names)
-        return dict(zip(names or _numbered(values[0]), zip(*values)))
-    records = [_record_of(value, names) for value in values]
-    if not any(records):
-        raise ProgramError(f"{values[0]!r:.100} has no fields, of which such a file has columns")
-    return {
-        str(name): [record.get(name) for record in records]
-        for name in dict.fromkeys(name for record in records for name in record)
-    }
-
-
-def _record_of(value: Any, names: Sequence[str] | None) -> dict[Any, Any]:
-    record = plain(value)
-    if isinstance(record, dict):
-        return record
-    fields = fields_of(record)
-    _check_length(value, fields, names)
-    return dict(zip(names if names is not None else _numbered(fields), fields))
-
-
-def _numbered(fields: Sequence[Any]) -> list[str]:
-    return [f"f{index}" for index in range(len(fields))]
-
-
-def _check_length(value: Any, fields: Sequence[Any], names: Sequence[str] | None) -> None:
-    if names is not None and len(fields) > len(names):
-        raise ProgramError(
-            f"{value!r:.100} has {len(fields)} fields, the file {len(names)} columns: "
-            f"{', '.join(names)}"
-        )

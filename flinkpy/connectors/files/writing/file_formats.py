@@ -22,13 +22,18 @@ from flinkpy.connectors.files.writing.part_writer import PartWriter as PartWrite
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.text_values import fields_of, json_text, plain
+from flinkpy.formats.record_fields import RecordFields
+from flinkpy.formats.text_values import json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 Compression = Literal["gzip", "bz2", "zstd", "lz4", "brotli"]
+_NAME_ALL_COLUMNS = (
+    "name all fields that records may have with CsvFormat(columns=[...]): those that a record does "
+    "not have are empty"
+)
 _PARQUET_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 
 
@@ -182,7 +187,9 @@ class CsvFormat(FileFormat):
     """CSV with one line per record. Tuples, lists, rows, dicts and dataclasses are written by
     field; any other value is a single field. ``columns`` are the header line; by default it has the
     field names of the first record. Fields of records with names go to the columns of those names,
-    other fields to columns by position.
+    other fields, and f0, f1 and so on, to columns by position. A record with a field that is no
+    column fails the job. A field that a record does not have is None if ``columns`` are given;
+    without them it fails the job.
 
     None is written as ``null_value`` without quotes. The same text as a value, and empty text, is
     quoted, so that readers can tell them apart. ``quoting_style`` is ``"needed"`` or
@@ -253,13 +260,16 @@ class CsvFormat(FileFormat):
         return form
 
     def open(self, file: OutputFile) -> PartWriter:
-        fields, lines, exact = _Fields(self._columns), self._lines, _exact(self._declared)
+        fields = RecordFields(self._columns, "CSV file", _NAME_ALL_COLUMNS)
+        lines, exact = self._lines, _exact(self._declared)
         header_due = [self._header]
 
         def text_of(batch: Batch) -> str:
             if isinstance(batch, ColumnBatch) and batch.data.num_columns:
                 columns = dict(zip(batch.data.schema.names, batch.data.columns))
-                return header(columns) + lines.of_columns(_present(fields.of(columns), len(batch)))
+                return header(columns) + lines.of_columns(
+                    _present(fields.of_columns(columns), len(batch))
+                )
             values = exact(rows_of(batch))
             return header(values[0]) + lines.of(list(map(fields.of, values)))
 
@@ -295,46 +305,6 @@ def _present(columns: Sequence[Any], rows: int) -> list[Any]:
     import pyarrow as pa
 
     return [pa.nulls(rows) if column is None else column for column in columns]
-
-
-class _Fields:
-    """Puts the fields of records, or the columns of a batch, into the order of the header."""
-
-    def __init__(self, columns: Sequence[str] | None) -> None:
-        self._names = None if columns is None else list(columns)
-        self._given = columns is not None
-
-    def begin(self, value: object) -> list[str] | None:
-        """The names in the header: the given ones, or those of the first record."""
-        if self._names is None:
-            record = plain(value)
-            self._names = list(record) if isinstance(record, dict) else None
-        return self._names
-
-    def of(self, value: object) -> Sequence[Any]:
-        record, names = plain(value), self._names
-        if not isinstance(record, dict) or names is None or list(record) == names:
-            fields = fields_of(record)
-            if names is not None and len(fields) != len(names):
-                raise ProgramError(
-                    f"{value!r:.100} has {len(fields)} fields, and the file's header "
-                    f"{len(names)}: {', '.join(map(str, names))}"
-                )
-            return fields
-        if record.keys() <= set(names) or (self._given and record.keys() >= set(names)):
-            return [record.get(name) for name in names]
-        if self._given and len(record) == len(names):
-            return list(record.values())
-        more = ", ".join(repr(name) for name in record if name not in names)
-        if self._given:
-            raise ProgramError(
-                "a record has fields that are not among the columns of "
-                f"CsvFormat(columns={names!r:.100}): {more}"
-            )
-        raise ProgramError(
-            f"a record has fields that the file's first record has not: {more}; name all of "
-            "them with CsvFormat(columns=[...])"
-        )
 
 
 class JsonLinesFormat(FileFormat):
@@ -397,8 +367,10 @@ def _json_lines(
 
 class ParquetFormat(FileFormat):
     """Parquet. Column batches have a schema. Rows must be dicts, dataclasses or tuples; their
-    columns come from ``schema``, from the stream's declared type, or from what the first 131,072
-    rows show (tuples get columns f0, f1 …). With ``schema``, columns are selected by name and cast.
+    columns come from ``schema``, from the stream's declared type, or from the first row (tuples get
+    columns f0, f1 …); then the first 131,072 rows show their types. Columns are matched by name and
+    cast. A row with a field that is no column fails the job. A field that a row does not have is
+    null if ``schema`` is given and does not say ``nullable=False``; otherwise it fails the job.
 
     No value is changed: integers mixed with fractions become a column of floats, and a value that
     does not fit its column fails the job. Nested rows become structs with the fields of all

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from flinkpy.common.time import checked_milliseconds
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.connectors.files.paths import SUFFIXES
 from flinkpy.connectors.files.writing.buckets import BucketAssigner, ByColumns
@@ -123,7 +124,9 @@ class FileSink(Sink):
                 f"RollingPolicy.on_checkpoint_rolling_policy(); this is {rolling!r:.80}"
             )
         self._rolling = rolling
-        self._check_interval_ms = check_interval_ms
+        self._check_interval_ms = checked_milliseconds(
+            check_interval_ms, "FileSink: check_interval_ms", 1
+        )
         self._compact = compact
         self._format = self._format.without_columns(self._buckets.names_in_folders)
 
