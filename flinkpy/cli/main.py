@@ -63,11 +63,17 @@ for command in (
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """The entry point. Prints an error of flinkpy as one message and exits with code 1."""
+    """The entry point. Prints an error of flinkpy, and of a file that cannot be read or written,
+    as one message and exits with code 1."""
     try:
         return commands(arguments, prog_name="flinkpy")
     except FlinkpyError as error:
         from flinkpy.cli.failures import describe
 
         tell(describe(error, verbose="-v" in sys.argv or "--verbose" in sys.argv), err=True)
+        sys.exit(1)
+    except OSError as error:  # what a command reads or writes; programs' own are told by `run`
+        if error.filename is None or "--verbose" in sys.argv:
+            raise
+        tell(f"{error.filename}: {error.strerror}", err=True)
         sys.exit(1)

@@ -85,3 +85,24 @@ def test_convert_writes_parquet_files_and_back(
     assert len(list(target.glob("counts-*.value.*.parquet"))) == 2
     code, _, err = call(capsys, "convert", str(target), str(target))
     assert (code, err) == (1, f"{target} is not empty: name a new folder for the savepoint\n")
+
+
+def test_a_folder_that_cannot_be_read_or_written_is_said_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location, file = str(usual(tmp_path).location), tmp_path / "file"
+    file.write_text("x")
+    for target, message in [
+        (file, "is a file: name a new folder for the savepoint"),
+        (file / "below", f"{file}: File exists"),
+    ]:
+        code, _, err = call(capsys, "convert", location, str(target), "--format", "native")
+        assert (code, err.strip()) == (1, err.strip())
+        assert message in err
+        assert "Traceback" not in err
+
+    def refuse(folder: object) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr("os.listdir", refuse)
+    assert call(capsys, "inspect", location) == (1, "", f"{location}: Permission denied\n")

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from flinkpy.cli.script import find_script
+from flinkpy.cli.sql_client.sql_session import read_script
+from flinkpy.cluster.files.program_files import requirement_lines
 from flinkpy.cluster.option_sources import load_settings, parse_definitions
 from flinkpy.common.configuration import Configuration
 from flinkpy.core.errors import ConfigurationError, ProgramError
 from flinkpy.core.options.engine import RESTART_STRATEGY
-from flinkpy.core.options.schema import read
+from flinkpy.core.options.schema import SCHEMA, read
 from flinkpy.core.secrets.hidden_secrets import shown_options
 from flinkpy.datastream import StreamExecutionEnvironment
 
@@ -107,3 +109,50 @@ def test_a_command_that_names_no_session_is_told_those_there_are(
         ray_sessions._no_session(key)
         == "there is no flinkpy session 'default' on this Ray cluster, so no jobs"
     )
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "pipeline.max-parallelism=0",
+        "pipeline.max-parallelism=-1",
+        "pipeline.max-parallelism=32769",
+        "parallelism.default=40000",
+        "heartbeat.interval=0 s",
+        "restart-strategy.exponential-delay.backoff-multiplier=0.5",
+        "taskmanager.memory.network.fraction=1.5",
+    ],
+)
+def test_a_number_out_of_its_range_is_told_at_the_command(definition: str) -> None:
+    key = definition.partition("=")[0]
+    with pytest.raises(ConfigurationError, match=rf"-D: option {key}: .* it must be at (le|mo)"):
+        load_settings(overrides=parse_definitions([definition]), environ={})
+
+
+def test_every_number_and_duration_says_its_range() -> None:
+    without = {
+        option.key
+        for option in SCHEMA
+        if option.kind in (int, float, timedelta)
+        and not option.is_memory  # sizes are never negative
+        and option.without_effect is None
+        and option.at_least is None
+    }
+    assert without == {"metrics.latency.interval"}  # nothing is measured at 0 or less, as in Flink
+
+
+def test_requirements_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    data, marked = tmp_path / "data", tmp_path / "marked.txt"
+    data.write_bytes(b"\xff\xfe\x00")
+    marked.write_text("\ufeffsix\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=f"{tmp_path} cannot be read: Is a directory; nam"):
+        requirement_lines(str(tmp_path))
+    with pytest.raises(ConfigurationError, match="data is no text in UTF-8"):
+        requirement_lines(str(data))
+    assert requirement_lines(str(marked)) == ["six"]
+
+
+def test_a_script_of_sql_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    script = tmp_path / "report.sql"
+    script.write_text("\ufeffSELECT 1;", encoding="utf-8")
+    assert read_script(str(script)) == "SELECT 1;"

@@ -99,7 +99,7 @@ class SqlSession:
 def read_script(path: str) -> str:
     """The text of a script. Raises ProgramError if it cannot be read."""
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
+        return Path(path).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ProgramError(f"the script {path} cannot be read: {error}") from error
 

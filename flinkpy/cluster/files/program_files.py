@@ -93,8 +93,15 @@ def unzip(path: Path, folder: Path) -> None:
 
 def requirement_lines(file: str) -> list[str]:
     """Returns the lines of a requirements.txt that name a package. Raises ConfigurationError if
-    there is no such file."""
-    lines = local_copy(file, REQUIREMENTS).read_text(encoding="utf-8").splitlines()
+    there is no such file, or it cannot be read."""
+    try:
+        lines = local_copy(file, REQUIREMENTS).read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise ConfigurationError(
+            f"{REQUIREMENTS}: {file} cannot be read: {error.strerror}; name a requirements.txt"
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{REQUIREMENTS}: {file} is no text in UTF-8") from None
     return [
         line
         for line in (line.partition(" #")[0].strip() for line in lines)

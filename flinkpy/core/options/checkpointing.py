@@ -169,6 +169,7 @@ CHECKPOINT_MAX_STATE = option(
         "How much state of one operator the JobManager keeps in its memory (with the storage "
         "jobmanager)."
     ),
+    at_least=1,
 )
 
 SAVEPOINT_DIRECTORY = option(

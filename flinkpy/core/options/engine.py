@@ -67,13 +67,20 @@ class OutputForm(Enum):
 
 PIPELINE_NAME = option("pipeline.name", str, None, "The job's name.")
 PARALLELISM = option(
-    "parallelism.default", int, 1, "Parallelism of operators that set none.", at_least=1
+    "parallelism.default",
+    int,
+    1,
+    "Parallelism of operators that set none.",
+    at_least=1,
+    at_most=1 << 15,
 )
 MAX_PARALLELISM = option(
     "pipeline.max-parallelism",
     int,
     None,
     "Number of key groups; derived from the parallelism when absent.",
+    at_least=1,
+    at_most=1 << 15,
 )
 OPERATOR_CHAINING = option(
     "pipeline.operator-chaining.enabled",
@@ -116,12 +123,14 @@ BUFFER_TIMEOUT = option(
         "to do sends at once."
     ),
     aliases=("execution.buffer-timeout",),
+    at_least=timedelta(milliseconds=-1),
 )
 AUTO_WATERMARK_INTERVAL = option(
     "pipeline.auto-watermark-interval",
     timedelta,
     timedelta(milliseconds=200),
     "How often periodic watermarks are emitted.",
+    at_least=timedelta(),
 )
 
 PYFLINK_IMPORTS = option(
@@ -193,6 +202,7 @@ SLOT_IDLE_TIMEOUT = option(
     timedelta,
     timedelta(seconds=30),
     "How long a TaskExecutor may be idle before it is stopped.",
+    at_least=timedelta(),
 )
 PREVIOUS_WORKERS_TIMEOUT = option(
     "resourcemanager.previous-worker.recovery.timeout",
@@ -202,6 +212,7 @@ PREVIOUS_WORKERS_TIMEOUT = option(
         "How long a ResourceManager that took over waits for the workers of the one before, "
         "before it starts others."
     ),
+    at_least=timedelta(),
 )
 SLOT_CHECK_DELAY = option(
     "slotmanager.requirement-check-delay",
@@ -210,12 +221,14 @@ SLOT_CHECK_DELAY = option(
     "How long the ResourceManager waits for the slots of a job that has ended before it "
     "starts workers in their "
     "place.",
+    at_least=timedelta(),
 )
 SLOT_REQUEST_TIMEOUT = option(
     "slot.request.timeout",
     timedelta,
     timedelta(minutes=5),
     "How long a job waits for a slot before it fails.",
+    at_least=timedelta(),
 )
 CANCELLATION_TIMEOUT = option(
     "task.cancellation.timeout",
@@ -224,6 +237,7 @@ CANCELLATION_TIMEOUT = option(
     "How long a cancelled task's function may take to return. Then on Ray its worker "
     "ends; embedded, the job ends "
     "without it. 0: no limit.",
+    at_least=timedelta(),
 )
 CANCELLATION_INTERVAL = option(
     "task.cancellation.interval",
@@ -232,6 +246,7 @@ CANCELLATION_INTERVAL = option(
     "The function of a cancelled task that does not return is interrupted in this "
     "interval, the first time after a "
     "second at most, if its task has a thread of its own. 0: never.",
+    at_least=timedelta(),
 )
 TASK_THREAD = option(
     "task.own-thread",
@@ -249,6 +264,7 @@ SLOT_OFFER_TIMEOUT = option(
         "How long a job may take to accept a slot that was promised to it. Then the slot is "
         "given back."
     ),
+    at_least=timedelta(),
 )
 SCHEDULING_STRATEGY = option(
     "jobmanager.scheduler.strategy",
@@ -283,27 +299,35 @@ RPC_TIMEOUT = option(
     timedelta(seconds=10),
     "How long a remote call waits for its answer.",
     aliases=("pekko.ask.timeout",),
+    at_least=timedelta(milliseconds=1),
 )
 HEARTBEAT_INTERVAL = option(
-    "heartbeat.interval", timedelta, timedelta(seconds=10), "How often heartbeats are sent."
+    "heartbeat.interval",
+    timedelta,
+    timedelta(seconds=10),
+    "How often heartbeats are sent.",
+    at_least=timedelta(milliseconds=1),
 )
 HEARTBEAT_TIMEOUT = option(
     "heartbeat.timeout",
     timedelta,
     timedelta(seconds=50),
     "Silence after which the other side counts as dead.",
+    at_least=timedelta(milliseconds=1),
 )
 REGISTRATION_INITIAL = option(
     "cluster.registration.initial-timeout",
     timedelta,
     timedelta(milliseconds=100),
     "First pause between registration attempts.",
+    at_least=timedelta(milliseconds=1),
 )
 REGISTRATION_MAX = option(
     "cluster.registration.max-timeout",
     timedelta,
     timedelta(seconds=30),
     "Longest pause between registration attempts.",
+    at_least=timedelta(milliseconds=1),
 )
 
 # -- restarts --------------------------------------------------------------------------------------
@@ -336,6 +360,7 @@ RESTART_DELAY = option(
     timedelta,
     timedelta(seconds=1),
     "Pause before a fixed-delay restart.",
+    at_least=timedelta(),
 )
 RESTART_RATE_MAX = option(
     "restart-strategy.failure-rate.max-failures-per-interval",
@@ -349,12 +374,14 @@ RESTART_RATE_INTERVAL = option(
     timedelta,
     timedelta(minutes=1),
     "The interval failure-rate counts in.",
+    at_least=timedelta(milliseconds=1),
 )
 RESTART_RATE_DELAY = option(
     "restart-strategy.failure-rate.delay",
     timedelta,
     timedelta(seconds=1),
     "Pause before a failure-rate restart.",
+    at_least=timedelta(),
 )
 RESTART_EXP_INITIAL = option(
     "restart-strategy.exponential-delay.initial-backoff",
@@ -363,27 +390,35 @@ RESTART_EXP_INITIAL = option(
     "First pause of exponential-delay. Where it is not set, a job whose worker was lost "
     "restarts after 50 ms, unless "
     "it had failed within 5 s before.",
+    at_least=timedelta(milliseconds=1),
 )
 RESTART_EXP_MAX = option(
     "restart-strategy.exponential-delay.max-backoff",
     timedelta,
     timedelta(minutes=1),
     "Longest pause of exponential-delay.",
+    at_least=timedelta(milliseconds=1),
 )
 RESTART_EXP_FACTOR = option(
-    "restart-strategy.exponential-delay.backoff-multiplier", float, 1.5, "Growth of the pause."
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    float,
+    1.5,
+    "Growth of the pause.",
+    at_least=1,
 )
 RESTART_EXP_RESET = option(
     "restart-strategy.exponential-delay.reset-backoff-threshold",
     timedelta,
     timedelta(hours=1),
     "How long a job must run until the next pause is the first one again.",
+    at_least=timedelta(milliseconds=1),
 )
 RESTART_EXP_ATTEMPTS = option(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
     int,
     None,
     "Give up after so many restarts in a row; never when absent.",
+    at_least=1,
 )
 
 # -- what does not fit into memory -----------------------------------------------------------------
@@ -494,6 +529,7 @@ PARTITION_REQUEST_TIMEOUT = option(
     "How long a consumer waits for its producer's partition to appear. A function that "
     "holds up the producer's "
     "process does not use it up.",
+    at_least=timedelta(milliseconds=1),
 )
 CONNECT_TIMEOUT = option(
     "taskmanager.network.connect-timeout",
@@ -502,6 +538,7 @@ CONNECT_TIMEOUT = option(
     "How long it may take to connect to another TaskExecutor, and for both to prove that "
     "they know the cluster's "
     "secret.",
+    at_least=timedelta(milliseconds=1),
 )
 
 

@@ -68,6 +68,7 @@ CLIENT_TIMEOUT = option(
     "How long a program waits for a JobManager that does not answer, "
     "or that died and comes back (with "
     "high-availability.type).",
+    at_least=timedelta(milliseconds=1),
 )
 
 

@@ -73,6 +73,7 @@ MANAGED_FRACTION = option(
     0.4,
     "The share of flink.size that is managed, unless managed.size says how much.",
     at_least=0,
+    at_most=1,
 )
 CONSUMER_WEIGHTS = option(
     "taskmanager.memory.managed.consumer-weights",
@@ -97,6 +98,7 @@ NETWORK_FRACTION = option(
     "The share of flink.size for batches on their way. It counts where the size of the process or "
     "of its parts is given.",
     at_least=0,
+    at_most=1,
 )
 NETWORK_MIN = option(
     "taskmanager.memory.network.min",
@@ -135,6 +137,7 @@ OVERHEAD_FRACTION = option(
     0.1,
     "The share of process.size for stacks of threads, code, and what the allocator cannot use.",
     at_least=0,
+    at_most=1,
 )
 OVERHEAD_MIN = option(
     "taskmanager.memory.jvm-overhead.min",
@@ -197,6 +200,7 @@ MASTER_OVERHEAD_FRACTION = option(
     0.1,
     "The share of process.size for stacks of threads, code, and what the allocator cannot use.",
     at_least=0,
+    at_most=1,
 )
 MASTER_OVERHEAD_MIN = option(
     "jobmanager.memory.jvm-overhead.min",

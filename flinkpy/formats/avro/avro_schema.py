@@ -165,7 +165,7 @@ class AvroSchema:
     def parse_file(file_path: str) -> AvroSchema:
         """The schema in a file."""
         try:
-            with open(file_path, encoding="utf-8") as file:
+            with open(file_path, encoding="utf-8-sig") as file:
                 return AvroSchema.parse_string(file.read())
         except OSError as error:
             raise refuse(f"the Avro schema cannot be read: {error}") from None
