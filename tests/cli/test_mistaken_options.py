@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from flinkpy.cli.script import find_script
+from flinkpy.cli.shown.archived_jobs import archived_overviews, serve_history
 from flinkpy.cli.sql_client.sql_session import read_script
 from flinkpy.cluster.files.program_files import requirement_lines
 from flinkpy.cluster.option_sources import load_settings, parse_definitions
@@ -156,3 +157,12 @@ def test_a_script_of_sql_may_begin_with_a_byte_order_mark(tmp_path: Path) -> Non
     script = tmp_path / "report.sql"
     script.write_text("\ufeffSELECT 1;", encoding="utf-8")
     assert read_script(str(script)) == "SELECT 1;"
+
+
+def test_a_file_is_no_folder_of_archives(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(ConfigurationError, match=f"{file} is a file; name the folder of the arch"):
+        archived_overviews({"jobmanager.archive.fs.dir": str(file)})
+    with pytest.raises(ConfigurationError, match=f"{file} is a file"):
+        serve_history([f"historyserver.archive.fs.dir={file}"], None)

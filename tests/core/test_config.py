@@ -174,8 +174,8 @@ def test_network_memory_that_holds_no_segment_is_refused() -> None:
             {"heartbeat.interval": "2 min"},
             "heartbeat.timeout: it is shorter than heartbeat.interval",
         ),
-        ({"heartbeat.interval": "0"}, "heartbeat.interval: it must be longer than 0"),
-        ({"rpc.ask.timeout": "0 s"}, "rpc.ask.timeout: it must be longer than 0"),
+        ({"heartbeat.interval": "0"}, "heartbeat.interval: .* it must be at least 1 ms"),
+        ({"rpc.ask.timeout": "0 s"}, "rpc.ask.timeout: .* it must be at least 1 ms"),
     ],
 )
 def test_times_with_which_no_worker_could_live_are_refused(

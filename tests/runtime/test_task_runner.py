@@ -203,7 +203,7 @@ def test_stopping_does_not_wait_for_a_task_that_its_job_has_given_up(
     try:
         assert ARRIVED.wait(10)
         runner.cancel(attempt("p"))
-        eventually(runner.overdue)
+        eventually(lambda: runner.overdue() is not None)
         runner.stop()
         assert not RETURNS.is_set()
     finally:

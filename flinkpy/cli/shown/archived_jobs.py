@@ -12,10 +12,11 @@ from flinkpy.actors.gateways import JobOverview
 from flinkpy.cli.run import gather
 from flinkpy.cli.tell import tell
 from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.history import ARCHIVE_FOLDER, HistoryConfig, archive_folders
-from flinkpy.state.checkpoints.locations import absolute
+from flinkpy.state.checkpoints.locations import absolute, is_file
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 
@@ -26,6 +27,7 @@ def serve_history(definitions: Sequence[str], conf: Path | None) -> None:
 
     logging.basicConfig(level=logging.WARNING)
     config = HistoryConfig.of(gather(conf, definitions, None, None))
+    _check_folders(config.folders)
     server = history_server(config, SYSTEM_CLOCK)
     try:
         tell(f"history of {', '.join(config.folders)}: {server.told}")
@@ -49,9 +51,15 @@ def archived_overviews(settings: Mapping[str, Any]) -> list[JobOverview]:
     """The jobs in the archives that the settings name, as a cluster tells of them."""
     from flinkpy.web.history.archives import Archives
 
-    return [
-        _overview(each) for each in Archives(archive_folders(settings), SYSTEM_CLOCK).overviews()
-    ]
+    folders = archive_folders(settings)
+    _check_folders(folders)
+    return [_overview(each) for each in Archives(folders, SYSTEM_CLOCK).overviews()]
+
+
+def _check_folders(folders: Sequence[str]) -> None:
+    for folder in folders:
+        if is_file(folder):
+            raise ConfigurationError(f"{folder} is a file; name the folder of the archives")
 
 
 def _overview(told: Mapping[str, Any]) -> JobOverview:

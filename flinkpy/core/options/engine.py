@@ -689,12 +689,6 @@ class RpcConfig:
             read(values, REGISTRATION_INITIAL),
             read(values, REGISTRATION_MAX),
         )
-        for each, duration in (
-            (RPC_TIMEOUT, config.ask_timeout),
-            (HEARTBEAT_INTERVAL, config.heartbeat_interval),
-        ):
-            if duration <= timedelta():
-                raise ConfigurationError(f"option {each.key}: it must be longer than 0")
         if config.heartbeat_timeout < config.heartbeat_interval:
             raise ConfigurationError(
                 f"option {HEARTBEAT_TIMEOUT.key}: it is shorter than "

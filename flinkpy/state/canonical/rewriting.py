@@ -6,7 +6,6 @@ classes must be importable, unless they were saved by value."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -25,7 +24,7 @@ from flinkpy.graph.checkpoints import (
 from flinkpy.state.canonical.canonical_reader import read_canonical
 from flinkpy.state.canonical.canonical_writer import Place, file_name, write_canonical
 from flinkpy.state.checkpoints.file_store import FileStore
-from flinkpy.state.checkpoints.locations import absolute, join, local_path
+from flinkpy.state.checkpoints.locations import absolute, is_file, join
 from flinkpy.state.checkpoints.manifest import Manifest
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import FileStateWriter, StateWriter
@@ -127,7 +126,7 @@ def store_savepoint(
     """Writes the manifest with these operators instead of its own. The state of each is written
     when the iterator comes to it, so that nothing stays in the target if anything fails; therefore
     ProgramError if something is there already. What was in flight is copied with ``reader``."""
-    if os.path.isfile(local_path(target)):
+    if is_file(target):
         raise ProgramError(f"{target} is a file: name a new folder for the savepoint")
     if store.list(target):
         raise ProgramError(f"{target} is not empty: name a new folder for the savepoint")

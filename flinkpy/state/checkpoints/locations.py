@@ -71,6 +71,16 @@ def local_path(location: str) -> str:
     return location if scheme_of(location) is None else unquote(urlsplit(location).path)
 
 
+def is_file(location: str) -> bool:
+    """Whether a file is there, and no folder can be: on this machine's disk, as object stores have
+    no folders.
+
+    >>> is_file("/etc/passwd"), is_file("s3://bucket/etc/passwd")
+    (True, False)
+    """
+    return scheme_of(location) in (None, "file") and os.path.isfile(local_path(location))
+
+
 def shared_folder(job_dir: str) -> str:
     """Where a job keeps the files that several of its checkpoints use.
 
