@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from flinkpy.sql.catalog.catalog_port import (
     Catalog,
@@ -199,6 +199,25 @@ class CatalogManager:
         else:
             catalog.create_table(path.database, path.name, table)
         return True
+
+    @contextmanager
+    def declared_if_it_succeeds(self, path: ObjectPath) -> Iterator[None]:
+        """If the block raises, the name means again what it meant before."""
+        temporary, permanent = self.temporary_tables.get(path), self._permanent(path)
+        try:
+            yield
+        except BaseException:
+            if temporary is None:
+                self.temporary_tables.pop(path, None)
+            else:
+                self.temporary_tables[path] = temporary
+            if self._permanent(path) != permanent:
+                catalog = self.catalog(path.catalog)
+                if permanent is None:
+                    catalog.drop_table(path.database, path.name)
+                else:
+                    catalog.alter_table(path.database, path.name, permanent)
+            raise
 
     def alter_table(self, path: ObjectPath, table: AnyTable) -> None:
         """Puts the table in the place of the one that has its name."""

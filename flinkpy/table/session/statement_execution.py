@@ -106,6 +106,14 @@ class StatementExecution:
 
     def insert(self, inserts: Sequence[sql.Insert]) -> TableResult:
         """Runs INSERTs as one job. It is not waited for, unless ``table.dml-sync`` says so."""
+        return self._waited_for(self._submitted(inserts))
+
+    def _waited_for(self, result: TableResult) -> TableResult:
+        if self._session.config.options.value("table.dml-sync"):
+            result.wait()
+        return result
+
+    def _submitted(self, inserts: Sequence[sql.Insert]) -> TableResult:
         from flinkpy.datastream.env.submission import submit
         from flinkpy.table.session.submitted_plans import apart
 
@@ -121,20 +129,18 @@ class StatementExecution:
             submitted = submit(session.env.program, name, waits=True)
         client = JobClient(submitted)
         session.jobs.add(client)
-        result = TableResult(
+        if not session.config.options.value("table.dml-sync"):
+            _ends_with_the_program(submitted)
+        return TableResult(
             RowType.of(*((target, BigIntType()) for target in targets)),
             ReadyRows([(-1,) * len(targets)]),
             ResultKind.SUCCESS_WITH_CONTENT,
             client,
         )
-        if session.config.options.value("table.dml-sync"):
-            result.wait()
-        else:
-            _ends_with_the_program(submitted)
-        return result
 
     def _create_as(self, statement: sql.CreateTable, text: str) -> TableResult:
-        """CREATE TABLE ... AS: the table has the columns of the query."""
+        """CREATE TABLE ... AS: the table has the columns of the query. It is there as soon as the
+        job is: one that cannot be planned leaves no table, one that fails later does."""
         query = statement.query
         assert query is not None
         session = self._session
@@ -143,9 +149,12 @@ class StatementExecution:
         if is_there and statement.if_not_exists:
             return TableResult.of_statement(OK)
         fields = session.type_of_query(query).fields
-        self._ddl(text).execute(table_of_query(statement, fields))
         columns = tuple(Identifier((field.name,)) for field in fields)
-        return self.insert([sql.Insert(statement.name, query, columns, span=statement.span)])
+        insert = sql.Insert(statement.name, query, columns, span=statement.span)
+        with session.catalogs.declared_if_it_succeeds(path):
+            self._ddl(text).execute(table_of_query(statement, fields))
+            result = self._submitted([insert])
+        return self._waited_for(result)
 
     def _job_name(self, default: str) -> str:
         return str(self._session.config.job_options.get("pipeline.name", default))

@@ -142,6 +142,26 @@ def test_ctas_declares_types_further_columns_and_an_order_as_in_flink(
             tables.execute_sql(f"CREATE TABLE e{len(words)} {declared} {made}")
 
 
+def test_ctas_that_cannot_be_planned_leaves_what_was_there_and_one_that_fails_later_its_table(
+    tables: TableEnvironment,
+) -> None:
+    tables.execute_sql("CREATE TABLE kept WITH ('connector' = 'blackhole') AS SELECT 1 AS a").wait()
+    for table, connector in (
+        ("TABLE c", "'connector' = 'datagen'"),  # is not written
+        ("TEMPORARY TABLE c", "'connector' = 'datagen'"),
+        ("TABLE c", "'connector' = 'filesystem', 'path' = 'c', 'format' = 'none'"),
+        ("OR REPLACE TABLE kept", "'connector' = 'datagen'"),
+    ):
+        with pytest.raises(ValidationError):
+            tables.execute_sql(f"CREATE {table} WITH ({connector}) AS SELECT 'x' AS b")
+    assert tables.list_tables() == ["kept"]
+    assert tables.execute_sql("DESCRIBE kept").to_arrow().column("name").to_pylist() == ["a"]
+    failing = "SELECT CAST(s AS INT) AS i FROM (VALUES 'x', 'y') AS t(s)"
+    with pytest.raises(JobExecutionError):
+        tables.execute_sql(f"CREATE TABLE c WITH ('connector' = 'blackhole') AS {failing}").wait()
+    assert tables.list_tables() == ["c", "kept"]
+
+
 def test_frames_elements_and_views_are_tables(tables: TableEnvironment) -> None:
     elements = tables.from_elements([(1, "a"), (2, None)], ["n", "s"])
     typed = tables.from_elements(
