@@ -33,6 +33,7 @@ from flinkpy.relational.functions.user_defined import (
 )
 from flinkpy.sql.functions.function_port import FunctionKind
 from flinkpy.sql.functions.user_function import UserFunction
+from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.expression_trees.user_calls import UserCall
 from flinkpy.table.udf_types import row_of, type_list, type_of, type_of_annotation
 
@@ -383,17 +384,18 @@ def function_of(found: Any, *, name: str | None = None, shown: str | None = None
 
 def _from_code(found: Any, shown: str | None) -> UserDefinedFunctionWrapper:
     where = shown or f"{found!r:.80}"
+    wrong = refuse if shown is None else ValidationError  # a statement has named it
     code = found() if isinstance(found, type) and issubclass(found, UserDefinedFunction) else found
     if isinstance(code, (ScalarFunction, AsyncScalarFunction)) or (
         callable(code) and not isinstance(code, (type, UserDefinedFunction))
     ):
         if type_of_annotation(code) is None:
-            raise refuse(
+            raise wrong(
                 f"{where} does not say what it gives: make it with udf(..., result_type=...), or "
                 "annotate its result, as in 'def f(a) -> int'"
             )
         return udf(code)
-    raise refuse(f"{where} is no function of tables: make it with udf, udtf, udaf or udtaf")
+    raise wrong(f"{where} is no function of tables: make it with udf, udtf, udaf or udtaf")
 
 
 publish(__name__)

@@ -25,7 +25,9 @@ from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import GroupingElement
 
 _BIG = BigIntType(is_nullable=False)
-_NEVER_NULL = frozenset(["COUNT", "APPROX_COUNT_DISTINCT", "SUM0"])
+NEVER_NULL = frozenset(  # of no rows they are 0, or empty
+    ["COUNT", "APPROX_COUNT_DISTINCT", "SUM0", "COLLECT", "JSON_ARRAYAGG", "JSON_OBJECTAGG"]
+)
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class Aggregation:
         type = value.type
         sets = self._grouping.sets
         may_be_empty = not self._grouping.keys or (sets is not None and () in sets)
-        if value.function not in _NEVER_NULL and (may_be_empty or value.filter is not None):
+        if value.function not in NEVER_NULL and (may_be_empty or value.filter is not None):
             type = type.with_nullable(True)
         call = AggregateCall(
             value.function,

@@ -407,6 +407,13 @@ class ExpressionBinder:
 
     def _element(self, node: ElementAccess) -> Rex:
         arguments = (self.bind(node.value), self.bind(node.index))
+        value, index = arguments
+        number = index.value if isinstance(index, RexLiteral) else None
+        if isinstance(value.type, ArrayType) and isinstance(number, int) and number < 1:
+            raise ValidationError(
+                f"Array element access needs an index starting at 1 but was {number}",
+                span=node.index.span,
+            )
         return self.called("ITEM", arguments, (), node.span)
 
     def _array(self, node: ArrayConstructor) -> Rex:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flinkpy.common.logical_types.logical_type import IntegerType, RowField
-from flinkpy.sql.binding.aggregation import constants_of
+from flinkpy.sql.binding.aggregation import NEVER_NULL, constants_of
 from flinkpy.sql.binding.expression_binder import ExpressionBinder
 from flinkpy.sql.binding.proposals import proposal
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalOver, input_of, project, row_of
@@ -50,8 +50,9 @@ class OverBinder:
             raise ValidationError(
                 f"{call.function} needs an order: write OVER (... ORDER BY ...)", span=call.span
             )
+        may_be_empty = call.function not in NEVER_NULL and _may_be_empty(window)
         return RexOver(
-            call.type,
+            call.type.with_nullable(True) if may_be_empty else call.type,
             aggregate=call,
             partition=tuple(map(binder.bind, window.partition_by)),
             order_by=order_by,
@@ -82,6 +83,13 @@ class OverBinder:
         lower = _offset(window.lower, binder)
         upper = _offset(window.upper or current, binder)
         return Frame(window.unit, lower, upper)
+
+
+def _may_be_empty(window: OverWindow) -> bool:
+    """Whether the result's type has it that the frame may have no row. As in Flink any frame with
+    an offset may, also one that has the current row."""
+    bounds = (window.lower, window.upper)
+    return any(bound is not None and bound.offset is not None for bound in bounds)
 
 
 def _offset(bound: FrameBound | None, binder: ExpressionBinder) -> object:

@@ -205,6 +205,9 @@ class Scope:
         """The columns for which ``*`` or ``t.*`` stands, with their names."""
         if item.qualifier:
             relations = [each for each in self.relations if each.is_called(item.qualifier)]
+            if not relations and (row := self._row_called(item)) is not None:
+                assert isinstance(row.type, RowType)
+                return [(part_of(row, place), name) for place, name in enumerate(row.type.names)]
             if not relations:
                 name = ".".join(item.qualifier)
                 known = [each.names[-1] for each in self.relations if each.names]
@@ -225,6 +228,11 @@ class Scope:
                 if relation.first + place not in hidden
             ]
         return columns
+
+    def _row_called(self, item: StarItem) -> Rex | None:
+        """The column, or part of one, of this name, if it is a row: ``t.r.*`` are its parts."""
+        value = self.find(Identifier(item.qualifier, span=item.span))
+        return value if value is not None and isinstance(value.type, RowType) else None
 
 
 def _typed_as(rex: Rex, fields: Sequence[RowField]) -> Rex:

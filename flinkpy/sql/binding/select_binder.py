@@ -19,7 +19,6 @@ from flinkpy.sql.logical.logical_rex import RexAggregate, RexSort
 from flinkpy.sql.rex.rex_nodes import Rex, RexInput, RexLiteral, SortKey, walk
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import (
-    FieldAccess,
     Identifier,
     OrderItem,
     Select,
@@ -121,8 +120,6 @@ def _name_of(item: SelectItem, place: int) -> str:
         return item.alias
     if isinstance(item.value, Identifier):
         return item.value.parts[-1]
-    if isinstance(item.value, FieldAccess):
-        return item.value.name
     return f"EXPR${place}"
 
 

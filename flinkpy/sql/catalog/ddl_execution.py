@@ -18,7 +18,7 @@ from flinkpy.sql.catalog.catalog_port import (
     CatalogView,
     ObjectPath,
 )
-from flinkpy.sql.catalog.declared_tables import declared_table, merged_like
+from flinkpy.sql.catalog.declared_tables import declared_table
 from flinkpy.sql.catalog.expanded_queries import expanded_query
 from flinkpy.sql.catalog.query_types import QueryTypes
 from flinkpy.sql.catalog.shown_objects import described, partitions_of, shown
@@ -54,10 +54,8 @@ class DdlExecution:
     def create_table(self, statement: sql.CreateTable) -> None:
         """CREATE TABLE without a query, also with LIKE."""
         path = self.session.path_of(statement.name.parts)
-        table = declared_table(statement)
-        if statement.like is not None:
-            source = self._table(statement.like.table)
-            table = merged_like(table, statement.like, source)
+        liked = None if statement.like is None else self._table(statement.like.table)
+        table = declared_table(statement, liked)
         if table.watermarks or any(isinstance(each, ComputedColumn) for each in table.columns):
             self.types.type_of_table(table)
         self.session.create_table(

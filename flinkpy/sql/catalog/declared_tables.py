@@ -36,20 +36,22 @@ _FEATURES = (
 _MAY_OVERWRITE = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
 
 
-def declared_table(statement: CreateTable) -> CatalogTable:
-    """What the statement declares, without LIKE and without the columns of a query. Raises
-    ValidationError for a declaration that contradicts itself."""
+def declared_table(statement: CreateTable, liked: CatalogTable | None = None) -> CatalogTable:
+    """What the statement declares, with what its LIKE takes from the table that it names, and
+    without the columns of a query. Raises ValidationError for a declaration that contradicts
+    itself."""
     definition = statement.definition
-    return checked_table(
-        CatalogTable(
-            definition.columns,
-            dict(statement.options),
-            definition.watermarks,
-            definition.primary_key,
-            statement.partitioned_by,
-            statement.comment,
-        )
+    table = CatalogTable(
+        definition.columns,
+        dict(statement.options),
+        definition.watermarks,
+        definition.primary_key,
+        statement.partitioned_by,
+        statement.comment,
     )
+    if statement.like is not None and liked is not None:
+        table = _merged_like(table, statement.like, liked)
+    return checked_table(table)
 
 
 def checked_table(table: CatalogTable) -> CatalogTable:
@@ -127,7 +129,7 @@ def _require_column(name: str, names: Iterable[str], clause: str) -> None:
 # -- LIKE ------------------------------------------------------------------------------------------
 
 
-def merged_like(declared: CatalogTable, like: LikeClause, source: CatalogTable) -> CatalogTable:
+def _merged_like(declared: CatalogTable, like: LikeClause, source: CatalogTable) -> CatalogTable:
     """The declaration, with what LIKE takes from the source table: its columns stand first.
 
     Without options it is INCLUDING ALL OVERWRITING OPTIONS, as in Flink."""
@@ -139,15 +141,13 @@ def merged_like(declared: CatalogTable, like: LikeClause, source: CatalogTable) 
     partitions = _one_of(
         "PARTITIONS", strategy, source.partition_keys, declared.partition_keys, "PARTITIONED BY"
     )
-    return checked_table(
-        CatalogTable(
-            columns,
-            _merged_options(declared.options, source.options, strategy["OPTIONS"]),
-            _merged_watermarks(declared, source, strategy["WATERMARKS"]),
-            key,
-            partitions or (),
-            declared.comment,
-        )
+    return CatalogTable(
+        columns,
+        _merged_options(declared.options, source.options, strategy["OPTIONS"]),
+        _merged_watermarks(declared, source, strategy["WATERMARKS"]),
+        key,
+        partitions or (),
+        declared.comment,
     )
 
 

@@ -13,7 +13,7 @@ from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.sql.catalog.catalog_manager import CatalogManager
 from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
 from flinkpy.sql.functions.built_in_functions import built_in_functions
-from flinkpy.sql.sql_errors import SqlError
+from flinkpy.sql.sql_errors import SqlError, ValidationError
 from flinkpy.sql.syntax.query_tree import Identifier, Query, Select, SelectItem, StarItem
 from flinkpy.sql.syntax.query_tree import TableReference as Reference
 from flinkpy.sql.syntax.statements import ColumnDefinition, Insert, QueryStatement, TableDefinition
@@ -160,7 +160,12 @@ class TableSession:
         from flinkpy.sql.parsing.parse import parse_statement
 
         statement = parse_statement(text)
-        assert isinstance(statement, QueryStatement), "a view is a query"
+        if not isinstance(statement, QueryStatement):
+            raise ValidationError(
+                "this is no query, such as SELECT, WITH or VALUES; execute_sql() runs statements",
+                text,
+                statement.span,
+            )
         return statement.query
 
     # -- types (QueryTypes) ------------------------------------------------------------------------

@@ -252,3 +252,30 @@ def test_the_page_of_connectors_is_that_of_their_options() -> None:
     from tests.table.factories.connector_page import PAGE, page
 
     assert PAGE.read_text() == page(), "python -m tests.table.factories.connector_page"
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_metadata_columns_tell_the_file_of_each_row(tmp_path: Path, format: str) -> None:
+    tables = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    tables.execute_sql(
+        "CREATE TABLE t (path STRING METADATA FROM 'file.path' VIRTUAL, n INT, name STRING METADATA"
+        " FROM 'file.name' VIRTUAL, size BIGINT METADATA FROM 'file.size' VIRTUAL, m TIMESTAMP_LTZ(3)"
+        " METADATA FROM 'file.modification-time' VIRTUAL, part STRING) PARTITIONED BY (part) WITH"
+        f" ('connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = '{format}')"
+    )
+    tables.execute_sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')").wait()
+    files = {file.parent.name: file for file in tmp_path.glob("part=*/*")}
+    rows = tables.execute_sql("SELECT path, n, name, size, part FROM t ORDER BY n").to_arrow()
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        (str(file), n, file.name, file.stat().st_size, part)
+        for n, part in ((1, "a"), (2, "b"))
+        for file in [files[f"part={part}"]]
+    ]
+    [row, _] = tables.execute_sql("SELECT m, name FROM t ORDER BY part").to_arrow().to_pylist()
+    modified = files["part=a"].stat().st_mtime
+    assert abs(row["m"].timestamp() - modified) < 0.002
+    found = tables.execute_sql("SELECT n FROM t WHERE path LIKE '%part=b%' AND size > 0 AND n > 0")
+    assert found.to_arrow().to_pydict() == {"n": [2]}
+    tables.execute_sql("CREATE TABLE w (other STRING METADATA FROM 'file.nam') LIKE t")
+    with pytest.raises(ValidationError, match="did you mean 'file.name'"):
+        tables.explain_sql("SELECT * FROM w")

@@ -280,6 +280,8 @@ def test_create_function_finds_python_as_import_does(
     }.items():
         with pytest.raises((CatalogError, ValidationError, ProgramError), match=said):
             run(statement)
+    with pytest.raises(ValidationError, match=r"(?s)does not say what it gives.*\^\^\^"):
+        run("CREATE FUNCTION g AS 'words_of_mine.untyped' LANGUAGE PYTHON")
     run("DROP FUNCTION shout")
     run("DROP TEMPORARY FUNCTION size")
     run("DROP TEMPORARY SYSTEM FUNCTION twice")

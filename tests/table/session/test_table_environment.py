@@ -278,6 +278,14 @@ def test_errors_show_the_place_and_the_nearest_name(tables: TableEnvironment) ->
         tables.from_path("a..b")
 
 
+@pytest.mark.parametrize("statement", ["INSERT INTO t SELECT 1", "SHOW TABLES", "DROP TABLE t"])
+def test_a_table_is_made_of_a_query_and_of_no_other_statement(
+    tables: TableEnvironment, statement: str
+) -> None:
+    with pytest.raises(ValidationError, match=r"this is no query.*execute_sql\(\) runs statements"):
+        tables.sql_query(statement)
+
+
 def test_options_are_set_by_sql_and_by_config(tables: TableEnvironment) -> None:
     tables.execute_sql("SET 'table.local-time-zone' = 'Europe/Oslo'")
     assert tables.get_config().get_local_timezone() == "Europe/Oslo"

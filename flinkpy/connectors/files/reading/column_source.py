@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from flinkpy.common.types import listed
 from flinkpy.connectors.files.partition_folders import PartitionFolders
 from flinkpy.connectors.files.paths import FileInfo, NoFilesError, PathArgument, at_home, find_files
 from flinkpy.connectors.files.reading.broken_lines import BrokenLine
+from flinkpy.connectors.files.reading.file_metadata import metadata_schema, with_metadata
 from flinkpy.connectors.files.reading.text_files import FileSplit
 from flinkpy.connectors.files.reading.value_ranges import ValueRange, can_be_pushed, may_be_true
 from flinkpy.connectors.files.reading.watched_files import FileWatcher, files_by_now
@@ -142,6 +143,7 @@ class ColumnFileSource(Source[RowsSplit]):
     has_timestamps = False
     interleaves_splits = False
     _filter: Any = None  # an expression; rows for which it is not true need not be read
+    _metadata: tuple[tuple[str, str], ...] = ()  # columns of what is known of each row's file
 
     def __init__(
         self,
@@ -241,7 +243,11 @@ class ColumnFileSource(Source[RowsSplit]):
     @property
     def schema(self) -> pa.Schema:
         """The schema of every batch."""
-        return self._schema
+        if not self._metadata:
+            return self._schema
+        import pyarrow as pa
+
+        return pa.schema([*self._schema, *metadata_schema(self._metadata)])
 
     @property
     def is_columnar(self) -> bool:
@@ -305,9 +311,16 @@ class ColumnFileSource(Source[RowsSplit]):
         return SequentialReader(
             context,
             lambda split: _BatchReader(
-                split, self._checked(split, context), self._batch_rows, tell
+                split, self._rows_of(split, context), self._batch_rows, tell
             ),
         )
+
+    def with_metadata(self, columns: Sequence[tuple[str, str]]) -> ColumnFileSource:
+        """Gives columns of what is known of each row's file, too: pairs of a name and a key, such
+        as ``file.path``."""
+        source = copy.copy(self)
+        source._metadata = tuple(columns)
+        return source
 
     def filtered(self, expression: Any) -> ColumnFileSource:
         """Uses the filter for what the names of folders say, and what a Parquet file says of its
@@ -321,6 +334,10 @@ class ColumnFileSource(Source[RowsSplit]):
     def told_apart_by(self) -> Any:
         """Its state is found again when the filter behind it has changed."""
         return {name: value for name, value in vars(self).items() if name != "_filter"}
+
+    def _rows_of(self, split: RowsSplit, context: ReaderContext) -> Iterator[Item]:
+        items = self._checked(split, context)
+        return with_metadata(items, self._metadata, split.file) if self._metadata else items
 
     def _checked(self, split: RowsSplit, context: ReaderContext) -> Iterator[Item]:
         """The batches of the split; if Arrow cannot read them, raises ProgramError with the file's

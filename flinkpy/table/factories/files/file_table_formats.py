@@ -52,11 +52,20 @@ class FileTableFormat(ABC):
         self, env: StreamExecutionEnvironment, node: TableScan, values: TableValues, condition: Any
     ) -> DataStream:
         """The rows of a scan. ``condition`` is what the source applies as far as it can."""
-        source = self.source(node.table, values, list(node.schema.names), batch_rows(env))
+        names, of_file = list(node.schema.names), dict(node.metadata)
+        in_files = [name for name in names if name not in of_file]
+        read = in_files or [stored_columns(node.table)[0].name]  # it says how many rows there are
+        source = self.source(node.table, values, read, batch_rows(env))
         if condition is not None:
             source = source.filtered(condition)
+        if of_file:
+            source = source.with_metadata(node.metadata)
         stream: DataStream = env.from_source(source, source_name=f"Source: {node.path.name}")
-        return stream
+        if not of_file or [*read, *of_file] == names:
+            return stream
+        from flinkpy.columns import col
+
+        return stream.select(*map(col, names))
 
     @abstractmethod
     def written(self, values: TableValues) -> FileFormat:

@@ -7,6 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.common.logical_types.logical_type import (
+    UNBOUNDED,
+    BigIntType,
+    LocalZonedTimestampType,
+    VarCharType,
+)
 from flinkpy.sql.catalog.catalog_port import CatalogTable, SinkAbilities, SourceAbilities
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table.factories.connector_factory import CONNECTOR, ConnectorFactory
@@ -31,6 +37,12 @@ if TYPE_CHECKING:
     from flinkpy.sql.physical.physical_nodes import LookupJoin, SinkNode, TableScan
 
 MONITOR_INTERVAL = "source.monitor-interval"
+_METADATA = {
+    "file.path": VarCharType(UNBOUNDED).not_null(),
+    "file.name": VarCharType(UNBOUNDED).not_null(),
+    "file.size": BigIntType(is_nullable=False),
+    "file.modification-time": LocalZonedTimestampType(precision=3, is_nullable=False),
+}
 FILES_WITH_COUNTED_ROWS = 64  # for the estimate of rows the footers are read
 
 
@@ -65,6 +77,7 @@ class FilesystemFactory(ConnectorFactory):
             takes_filters=changes.is_insert_only,
             rows=_counted_rows(values),
             takes_lookups=_format(table).reads_columns,
+            metadata=_METADATA if _format(table).reads_columns else {},
         )
 
     def abilities_to_write(self, table: CatalogTable, values: TableValues) -> SinkAbilities:

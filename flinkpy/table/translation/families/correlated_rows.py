@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flinkpy.columns.sql.calc_program import CalcProgram
 from flinkpy.common.logical_types.logical_type import MultisetType
 from flinkpy.datastream.streams.recorded import ColumnStream, copy_place
 from flinkpy.relational.functions.table_function_rows import TableCode, TableFunctionOperator
@@ -23,12 +24,10 @@ if TYPE_CHECKING:
 def correlate(node: Correlate, context: TranslationContext) -> ColumnStream:
     """The operator of the function, and a Calc behind it if there is a condition."""
     schema = schema_of(node.schema)
-    if node.condition is None:
+    if node.condition is None or (node.keeps_left and node.function == "UNNEST"):
         return context.applied(node, _operator(node, context))
     if node.keeps_left:
-        raise ValidationError(
-            "a LEFT JOIN with UNNEST or a table function takes ON TRUE only, as in Flink"
-        )
+        raise ValidationError("a LEFT JOIN with a table function takes ON TRUE only, as in Flink")
     unnested = context.applied(node, _operator(node, context))
     columns = [RexInput(f.type, at) for at, f in enumerate(node.schema)]
     calc = context.program(columns, node.condition, node.schema.names)
@@ -49,6 +48,7 @@ def _operator(node: Correlate, context: TranslationContext) -> ColumnarOperator:
             keeps_left=node.keeps_left,
             gives_ordinality=bool(dict(node.options).get("WITH ORDINALITY")),
             kept=node.kept,
+            condition=_condition(node, context) if node.keeps_left else None,
         )
     function = context.registry.find(node.function)
     assert isinstance(function, UserFunction), "other table functions are of users"
@@ -59,6 +59,12 @@ def _operator(node: Correlate, context: TranslationContext) -> ColumnarOperator:
         keeps_left=node.keeps_left,
         kept=node.kept,
     )
+
+
+def _condition(node: Correlate, context: TranslationContext) -> CalcProgram | None:
+    if node.condition is None:
+        return None
+    return context.program([], node.condition, node.schema.names)
 
 
 TRANSLATIONS: Family = {Correlate: correlate}
