@@ -78,7 +78,7 @@ def bind_select(
     grouping = None if select.group_by is None else bind_grouping(select.group_by, binder)
     parts = _bind_parts(select, binder)
     if grouping is not None or select.having is not None or _has_aggregate(parts):
-        plan = _grouped(plan, grouping or Grouping(), parts)
+        plan = _grouped(plan, grouping or Grouping(), parts, context)
     return _result(plan, parts, select)
 
 
@@ -138,8 +138,10 @@ def _has_aggregate(parts: _Parts) -> bool:
     return any(isinstance(part, RexAggregate) for value in parts.values() for part in walk(value))
 
 
-def _grouped(plan: LogicalNode, grouping: Grouping, parts: _Parts) -> LogicalNode:
-    aggregation = Aggregation(plan, grouping)
+def _grouped(
+    plan: LogicalNode, grouping: Grouping, parts: _Parts, context: BindingContext
+) -> LogicalNode:
+    aggregation = Aggregation(plan, grouping, context.registry)
     values = list(map(aggregation.over_groups, parts.values()))
     having = None if parts.having is None else aggregation.over_groups(parts.having)
     parts.with_values(list(map(aggregation.placed, values)))
