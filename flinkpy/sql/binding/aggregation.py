@@ -9,10 +9,10 @@ from itertools import product
 
 from flinkpy.common.logical_types.logical_type import BigIntType, BooleanType
 from flinkpy.sql.binding.expression_binder import GROUPING, ExpressionBinder, refuse_aggregates
-from flinkpy.sql.binding.retyped_calls import retyped
 from flinkpy.sql.functions.function_port import FunctionRegistry
 from flinkpy.sql.logical.logical_nodes import LogicalNode, aggregate, input_of, project
 from flinkpy.sql.logical.logical_rex import RexAggregate, RexOver
+from flinkpy.sql.logical.retyped_calls import retyped
 from flinkpy.sql.rex.rex_nodes import (
     AggregateCall,
     Rex,
@@ -82,9 +82,7 @@ def _sets_of(kind: str, sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
 class Aggregation:
     """An Aggregate node in the making: it grows with each aggregate that an expression holds."""
 
-    def __init__(
-        self, input: LogicalNode, grouping: Grouping, functions: FunctionRegistry
-    ) -> None:
+    def __init__(self, input: LogicalNode, grouping: Grouping, functions: FunctionRegistry) -> None:
         self._functions = functions
         self._input = input
         self._grouping = grouping

@@ -31,6 +31,13 @@ def bind_insert(queries: QueryBinder, insert: Insert) -> LogicalSink:
             span=insert.table.span,
         )
     columns = [each for each in table.columns if _is_stored(each)]
+    for column in columns:
+        if isinstance(column, MetadataColumn) and _key(column) not in abilities.metadata:
+            raise ValidationError(
+                f"the column '{column.name}' of {path} is METADATA that its connector does not "
+                f"write{proposal(_key(column), abilities.metadata)}; declare it VIRTUAL",
+                span=insert.table.span,
+            )
     fixed = dict(insert.partition)
     for name in fixed:
         if name not in table.partition_keys:
@@ -137,5 +144,9 @@ def _stored_columns(
         assert isinstance(column, (ColumnDefinition, MetadataColumn))
         fields.append(RowField(column.name, column.type))
         if isinstance(column, MetadataColumn):
-            metadata.append((column.name, column.key or column.name))
+            metadata.append((column.name, _key(column)))
     return fields, tuple(metadata)
+
+
+def _key(column: MetadataColumn) -> str:
+    return column.key or column.name

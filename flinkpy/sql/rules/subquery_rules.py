@@ -45,7 +45,7 @@ from flinkpy.sql.rules.conditions import (
     replaced_inputs,
     test_of,
 )
-from flinkpy.sql.rules.decorrelation import Pulled, is_correlated, over_both, pulled
+from flinkpy.sql.rules.decorrelation import Pulled, over_both, pulled
 from flinkpy.sql.rules.rule_phases import Phase, RuleContext
 from flinkpy.sql.sql_errors import ValidationError
 
@@ -243,7 +243,7 @@ class _Columns:
 
     def row_of(self, query: LogicalNode, outer: Sequence[Rex]) -> list[Rex]:
         """The columns of a query that has one row for each row."""
-        empty = _row_of_nothing(query) if is_correlated(query) else None
+        empty = _row_of_nothing(query)
         first = self._joined(query, outer, has_marker=empty is not None)
         values: list[Rex] = [input_of(self.plan, first + place) for place in range(query.width)]
         if empty is None:
@@ -276,7 +276,8 @@ class _Columns:
             one = LogicalSort(found.plan.schema, found.plan, (), 0, 1)
             count = aggregate(one, (), (AggregateCall("COUNT", (), _BIG),), ("$count",))
             first = self._joined(count, (), has_marker=False)
-            return comparison(input_of(self.plan, first), RexLiteral(_BIG, value=0), ">")
+            some = comparison(input_of(self.plan, first), RexLiteral(_BIG, value=0), ">")
+            return test_of("IS TRUE", some)  # in a stream there is no count before the first row
         return self._marked(found, rex.outer, ())
 
     def _marked(self, found: Pulled, outer: Sequence[Rex], tested: Sequence[Rex]) -> Rex:
@@ -328,7 +329,7 @@ class _Columns:
         counts = aggregate(found.plan, (), calls, ("$rows", "$values"))
         first = self._joined(counts, (), has_marker=False)
         rows, values = (input_of(self.plan, first + place) for place in (0, 1))
-        none = comparison(rows, RexLiteral(_BIG, value=0))
+        none = _any([test_of("IS NULL", rows), comparison(rows, RexLiteral(_BIG, value=0))])
         unknown = _any([test_of("IS NULL", rex.tested[0]), comparison(values, rows, "<")])
         null = RexLiteral(BooleanType(), value=None)
         return RexCall(
@@ -390,8 +391,8 @@ def _is_one_row(query: LogicalNode) -> bool:
 
 
 def _row_of_nothing(query: LogicalNode) -> list[Rex] | None:
-    """What a correlated query of one row gives where no row meets the outer one, if that is more
-    than nulls: COUNT is 0 then."""
+    """What a query of one row gives where it has none, if that is more than nulls: COUNT is 0 where
+    no row meets the outer one, and in a stream before the first row."""
     node = query
     path: list[LogicalProject] = []
     while isinstance(node, (LogicalProject, LogicalSort)):

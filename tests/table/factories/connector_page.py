@@ -24,7 +24,9 @@ TEXTS = {
     "a column passes over folders. A job with checkpoints writes each row once.\n\n"
     "`INSERT OVERWRITE` (BATCH) replaces the table; of a table with partitions, those that get rows, or the one that `PARTITION (city = 'Oslo')` names in full.\n"
     "New files are visible before old ones are removed. With `sink.partition-commit.policy.kind` a partition that is complete gets a file `_SUCCESS`: a checkpoint after\n"
-    "its time has come, and at the end of the job.",
+    "its time has come, and at the end of the job.\n\n"
+    "METADATA columns tell the file of each row, but for the formats `raw`, `debezium-json` and `canal-json`: `file.path`, `file.name`, `file.size` (BIGINT) and\n"
+    "`file.modification-time` (TIMESTAMP_LTZ(3)). Declare them VIRTUAL if rows are written, too.",
     "values": "Tables of tests, in the process of the program: `register_rows`, `results` and `wait_for_rows` of `flinkpy.testing.tables`.",
     "datagen": "Generated rows. A value is a function of the row's number, so a job that restarts goes on where it was. Options of a column are `fields.NAME.kind`\n"
     "(`random`, `sequence`), `.min`, `.max`, `.max-past`, `.length`, `.start`, `.end` and `.null-rate`;\nof what is in it `fields.NAME.element.min`, `fields.NAME.key.min`, `fields.NAME.value.min` and `fields.NAME.FIELD.min`.",

@@ -279,3 +279,6 @@ def test_metadata_columns_tell_the_file_of_each_row(tmp_path: Path, format: str)
     tables.execute_sql("CREATE TABLE w (other STRING METADATA FROM 'file.nam') LIKE t")
     with pytest.raises(ValidationError, match=r"did you mean .file\.name."):
         tables.explain_sql("SELECT * FROM w")
+    tables.execute_sql("CREATE TABLE u (more STRING METADATA FROM 'file.name') LIKE t")
+    with pytest.raises(ValidationError, match=r"'more' .* does not write; declare it VIRTUAL"):
+        tables.explain_sql("INSERT INTO u (n, part, more) VALUES (1, 'a', 'x')")
