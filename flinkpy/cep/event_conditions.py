@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 from flinkpy.columns.expression import Expression
 from flinkpy.columns.rowwise import evaluate
+from flinkpy.core.codegen.idle_results import TRUTHS, look_at_truth
+from flinkpy.core.codegen.inlining import gives_a_truth, inlined
 from flinkpy.core.program.coroutines import refuse_coroutines
 from flinkpy.core.program.program_line import refuse
 
@@ -88,8 +90,23 @@ class OfEvent(Condition):
     function: Callable[[Any], Any]
     given: object = None  # the object whose method it is
 
-    def bind(self) -> Holds:
+    def of_event(self) -> Callable[[Any], Any]:
+        """The condition as a function of the event."""
         function = self.function
+        expression = inlined(function, "event")
+        if expression is not None and gives_a_truth(expression):
+            return function
+
+        def holds(event: Any) -> Any:
+            truth = function(event)
+            if truth and truth is not True and type(truth) not in TRUTHS:
+                look_at_truth(truth)
+            return truth
+
+        return holds
+
+    def bind(self) -> Holds:
+        function = self.of_event()
         return lambda event, context: function(event)
 
     @property
@@ -108,7 +125,15 @@ class OfEventAndContext(Condition):
     given: object = None
 
     def bind(self) -> Holds:
-        return self.function
+        function = self.function
+
+        def holds(event: Any, context: ConditionContext) -> Any:
+            truth = function(event, context)
+            if truth and truth is not True and type(truth) not in TRUTHS:
+                look_at_truth(truth)
+            return truth
+
+        return holds
 
     @property
     def functions(self) -> tuple[object, ...]:

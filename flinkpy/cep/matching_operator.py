@@ -21,14 +21,14 @@ from flinkpy.cep.matching.row_matcher import Fault
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, RowBatch, Watermark
-from flinkpy.core.errors import FlinkpyError, ProgramError, UserCodeError
+from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import Guarding, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import close_function, open_function
 from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.user_errors import is_of_function, raise_told, user_code_error
 from flinkpy.operators.wake_up import WakeUp
 from flinkpy.operators.yielding import emit_results
 from flinkpy.state.snapshots.frozen_tables import FrozenRegion
@@ -217,9 +217,9 @@ class MatchingOperator(DropsLateRecords, EndsKeys, Generic[Given]):
         """Names the event at which a condition raised, and the pattern, if there are several."""
         try:
             yield from found
-        except FlinkpyError:
-            raise
         except BaseException as error:
+            if not is_of_function(error):
+                raise_told(error, self.context)
             fault = self._matcher.at_fault(error)
             events = () if fault.event is None else (fault.event,)
             named = user_code_error(fault.error, self.context, *events)

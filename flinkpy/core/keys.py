@@ -19,6 +19,7 @@ from dataclasses import fields, is_dataclass
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.core.codegen.idle_results import IDLE, idle_result
 from flinkpy.core.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def _canonical_other(key: object) -> Any:
         if key != key:  # pandas' NaT
             return None
         return _instant(key) if key.utcoffset() is not None else key
+    if type(key) in IDLE:
+        raise idle_result(key, "what makes the key")
     if isinstance(key, frozenset):
         items = frozenset(map(canonical_key, key))
         return key if items == key else items

@@ -101,6 +101,100 @@ _INSTEAD |= {  # what users of frames try
     ),
     "persist": "write cache()",
 }
+_BY_RESULT = "write key_by(...) and reduce(...), or aggregate(...) over columns"
+_WINDOWS = "write key_by(...).window(...), or window_all(...) for the whole stream"
+_SINK = "write sink_to(...) with a sink of flinkpy.connectors.sinks"
+_SEEN = "write map(...) with a function that shows its record and returns it, or print()"
+_OVER = "write it as SQL, OVER (PARTITION BY ...), or keep state in a KeyedProcessFunction"
+_TABLE = "write StreamTableEnvironment.create(env).from_data_stream(stream)"
+_ONE_BY_ONE = "write execute_and_collect(), which gives the records one by one"
+_RENAMED = "here its name is "
+_INSTEAD |= {  # what users of Spark, Beam, Bytewax and Java's Flink try
+    **dict.fromkeys(
+        ("keyBy", "key_on", "keyed", "groupByKey", "group_by_key"), "write key_by(...)"
+    ),
+    **dict.fromkeys(("partitionBy", "partition_by"), "write key_by(...), or partition_custom(...)"),
+    **dict.fromkeys(("repartition", "coalesce"), "write rebalance() and set_parallelism(n)"),
+    **dict.fromkeys(("reduceByKey", "reduce_by_key", "fold", "scan", "accumulate"), _BY_RESULT),
+    **dict.fromkeys(
+        ("aggregateByKey", "aggregate_by_key", "fold_final", "reduce_final"), _BY_RESULT
+    ),
+    **dict.fromkeys(
+        ("countByKey", "count_by_key", "count_final"),
+        'write key_by(...).aggregate(lit(1).count.alias("n"))',
+    ),
+    **dict.fromkeys(("countByValue", "count_by_value", "counts"), "write value_counts(column)"),
+    **dict.fromkeys(("avg", "average"), "write mean(column), or aggregate(...) of each key"),
+    **dict.fromkeys(
+        ("timeWindow", "time_window", "countWindow", "windowAll", "fold_window", "reduce_window"),
+        _WINDOWS,
+    ),
+    **dict.fromkeys(
+        ("collect_window", "rolling", "resample", "groupby_dynamic", "count_window_by"), _WINDOWS
+    ),
+    **dict.fromkeys(("addSink", "sinkTo", "sink", "output", "write_to", "to_kafka"), _SINK),
+    **dict.fromkeys(("writeStream", "write_stream", "save", "insert_into", "to_sql"), _SINK),
+    **dict.fromkeys(("inspect", "peek", "tap", "debug", "log"), _SEEN),
+    **dict.fromkeys(("foreachBatch", "foreach_batch"), "write map_batches(...), or a sink"),
+    **dict.fromkeys(
+        ("mapPartitions", "map_partitions"), "write full_window_partition(), or map_batches(...)"
+    ),
+    **dict.fromkeys(
+        ("mapInPandas", "mapInArrow", "map_in_pandas", "pipe", "transform", "applymap"),
+        'write map_batches(function), with batch_format="pandas" for frames',
+    ),
+    **dict.fromkeys(
+        ("map_values", "mapValues", "map_value"), "write map(...), which gets the whole record"
+    ),
+    **dict.fromkeys(
+        ("flatMap", "flatmap", "explode", "filter_map", "flat_map_values"),
+        "write flat_map(...), whose function gives a list or yields",
+    ),
+    **dict.fromkeys(("stateful_map", "statefulMap"), "write key_by(...).process(...) with state"),
+    "withColumns": "write with_columns(...)",
+    **dict.fromkeys(
+        ("toList", "collect_as_list", "executeAndCollect"), "write execute_and_collect()"
+    ),
+    **dict.fromkeys(("iterrows", "itertuples", "iter_rows", "iter_batches"), _ONE_BY_ONE),
+    **dict.fromkeys(("execute", "run", "start"), "write env.execute(), or execute_and_collect()"),
+    **dict.fromkeys(("dropDuplicates", "dedup", "dedupe"), "write distinct(...)"),
+    **dict.fromkeys(
+        ("unionAll", "union_all", "concat", "append", "merge_streams"), "write union(...)"
+    ),
+    **dict.fromkeys(
+        ("left_join", "inner_join", "outer_join", "crossJoin", "cross_join"),
+        "write join(...) in windows, interval_join(...) of keyed streams, or join_table(...)",
+    ),
+    **dict.fromkeys(("cogroup", "coGroup"), _RENAMED + "co_group(...)"),
+    **dict.fromkeys(
+        ("withWatermark", "with_watermark", "assign_timestamps", "assignTimestampsAndWatermarks"),
+        "write assign_timestamps_and_watermarks(...)",
+    ),
+    **dict.fromkeys(
+        ("with_timestamps", "timestamp"), "write assign_timestamps_and_watermarks(...)"
+    ),
+    **dict.fromkeys(("cumsum", "cumcount", "shift", "diff", "lag", "lead", "rank"), _OVER),
+    **dict.fromkeys(("nlargest", "nsmallest", "top_k"), "write it as SQL, ORDER BY ... LIMIT n"),
+    **dict.fromkeys(
+        ("to_table", "as_table", "create_temp_view", "registerTempTable", "sql"), _TABLE
+    ),
+    "createOrReplaceTempView": _TABLE,
+    **dict.fromkeys(("to_df", "to_dataframe", "to_frame"), "write to_pandas()"),
+    **dict.fromkeys(("len", "size"), "write count()"),
+    "having": "write filter(...) behind aggregate(...)",
+    **dict.fromkeys(
+        ("branch", "split"), "write filter(...) twice, or process(...) with an OutputTag"
+    ),
+    **dict.fromkeys(("getSideOutput", "side_output"), _RENAMED + "get_side_output(tag)"),
+    **dict.fromkeys(("buffer", "batch", "chunk"), "write count_window_all(n), or map_batches(...)"),
+    "setParallelism": _RENAMED + "set_parallelism(n)",
+    "startNewChain": _RENAMED + "start_new_chain()",
+    "disableChaining": _RENAMED + "disable_chaining()",
+    **dict.fromkeys(
+        ("zip_with_index", "enumerate", "with_index"),
+        "records have no numbers; key them by a field",
+    ),
+}
 _GIVE_ONE_VALUE = frozenset({"map", "filter", "reduce", "get_key", "partition", "invoke"})
 
 

@@ -334,9 +334,35 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
             "before key_by(...)"
         )
 
+    def mean(self, column: Any, job_name: str | None = None) -> NoReturn:
+        """Raises ProgramError: ``mean`` is of a whole stream."""
+        raise refuse(
+            "mean() is that of a whole stream: call it before key_by(...). The mean of each key: "
+            f'{_aggregate_of(column)}.avg.alias("mean")).to_pandas()'
+        )
+
+    def value_counts(self, column: str, job_name: str | None = None) -> NoReturn:
+        """Raises ProgramError: ``value_counts`` is of a whole stream."""
+        raise refuse(
+            "value_counts() counts the values of a whole stream: call it before key_by(...). The "
+            f"counts of each key: key_by(key, {column!r})"
+            '.aggregate(lit(1).count.alias("n")).to_pandas()'
+        )
+
+    def describe(self, *columns: str, job_name: str | None = None) -> NoReturn:
+        """Raises ProgramError: ``describe`` is of a whole stream."""
+        raise refuse(
+            "describe() describes a whole stream: call it before key_by(...). Figures of each key: "
+            'aggregate(col("x").avg.alias("mean"), col("x").max.alias("most")).to_pandas()'
+        )
+
     def cache(self) -> NoReturn:
         """Raises ProgramError: cache the stream before ``key_by``."""
         raise refuse("cache() is not for a keyed stream: call it before key_by(...)")
+
+
+def _aggregate_of(column: object) -> str:
+    return f'aggregate(col("{column}")' if isinstance(column, str) else f"aggregate(({column!r})"
 
 
 class CachedDataStream(NoOperator, DataStream):

@@ -140,3 +140,5 @@ class OperatorContext:
     # the path of a registered file; None where the program's own is meant
     cached_file: Callable[[str], str] | None = None
     memory: ManagedMemory = field(default_factory=OwnMemory)
+    # the program's own that are open, key selectors first: errors about results name their lines
+    functions: list[Any] = field(default_factory=list)

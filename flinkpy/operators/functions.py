@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, cast
 
+from flinkpy.core.codegen.idle_results import refuse_idle
 from flinkpy.core.elements import Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.compatibility import registered_files
@@ -462,13 +463,15 @@ def open_function(
     keyed streams ``open`` may ask for state. Plain callables have no ``open``."""
     if isinstance(backend, KeyedStateBackend):
         backend.current.key = _BEFORE_RECORDS
+    if function is not None:
+        context.functions.append(function)
     runtime_context = RuntimeContext(context, backend)
     initialize_function(function, context, runtime_context)
     if isinstance(function, Function):
-        function.open(runtime_context)
+        refuse_idle(cast("Any", function).open(runtime_context), "open()")
 
 
 def close_function(function: object) -> None:
     """Calls ``close`` if it is a function object."""
     if isinstance(function, Function):
-        function.close()
+        refuse_idle(cast("Any", function).close(), "close()")

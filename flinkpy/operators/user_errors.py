@@ -11,13 +11,16 @@ other, so who calls a function catches BaseException. What comes from outside pa
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from dataclasses import replace
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
+from typing import Any, NoReturn
 
 from flinkpy.core.errors import (
     BadRecordError,
@@ -39,6 +42,7 @@ _TOOLS = ("pyarrow", "numpy", "pandas")
 _STANDARD = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
 
 _NO_RECORD = object()
+_FEW = 8  # a longer tuple holds data
 
 ENDS_PROGRAMS = ", which ends programs; raise an Exception instead"
 
@@ -47,9 +51,16 @@ def user_code_error(
     error: BaseException, context: OperatorContext, record: object = _NO_RECORD
 ) -> FlinkpyError:
     """The error to raise for an exception of a user's function. Errors of the engine are returned
-    unchanged; what comes from outside is raised."""
+    as they are, with the user's line if a function called what raises them; what comes from outside
+    is raised."""
     if isinstance(error, FlinkpyError) and not is_of_function(error):
-        return error
+        return with_place(
+            error,
+            operator=context.name,
+            uid=context.uid,
+            subtask=context.task.subtask_name,
+            record=None if record is _NO_RECORD else bounded_repr(record),
+        )
     if comes_from_outside(error):
         raise error
     frames = frames_of(error)
@@ -59,13 +70,35 @@ def user_code_error(
         uid=context.uid,
         subtask=context.task.subtask_name,
         record=record_at_fault(error) if record is _NO_RECORD else bounded_repr(record),
-        frames=frames,
+        frames=frames or frames_of_declaration(error, context.functions),
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__))
         if context.explains_errors
         else "",
         original=by_value(error) if context.explains_errors else None,
         is_exit=not isinstance(error, Exception),
     )
+
+
+def raise_told(
+    error: BaseException, context: OperatorContext, record: object = _NO_RECORD
+) -> NoReturn:
+    """Raises what ``user_code_error`` gives. An error of the engine that passes through stays the
+    same object."""
+    told = user_code_error(error, context, record)
+    if told is error:
+        raise error
+    raise told from error
+
+
+def with_place(error: FlinkpyError, **where: Any) -> FlinkpyError:
+    """The error of the engine, with the function's line and ``where`` it was in its text, if a
+    function raised it or called what raises it. What passes an outer operator has them already."""
+    frames = user_frames(error.__traceback__)
+    if frames and type(error).__str__ is FlinkpyError.__str__ and not hasattr(error, "has_place"):
+        error.has_place = True  # type: ignore[attr-defined]
+        told = UserCodeError(str(error), frames=frames, **where)
+        error.args = (str(told), *error.args[1:])
+    return error
 
 
 def record_at_fault(error: BaseException) -> str | None:
@@ -101,6 +134,74 @@ def by_value(error: BaseException) -> bytes | None:
         return data if len(data) <= ORIGINAL_BYTES else None
     except Exception:
         return None
+
+
+def frames_of_declaration(
+    error: BaseException, functions: Sequence[object] = ()
+) -> tuple[UserFrame, ...]:
+    """Where the function is declared whose result the engine could not use: the function has
+    returned, and has no frame of its own in the traceback. The error may say which one it is.
+    Otherwise it is one of the operator's functions, of which key selectors are the first."""
+    at_fault = getattr(error, "function_at_fault", None)
+    if at_fault is not None:
+        functions = (at_fault,)
+    codes = [code for code in map(code_of, functions) if code is not None]
+    if len(codes) > 1:
+        codes = codes[:-1] if _is_of_key(error) else codes[-1:]
+    return tuple(_frame(code, code.co_firstlineno) for code in codes)
+
+
+def _is_of_key(error: BaseException) -> bool:
+    return str(error).startswith(("unhashable type", "what makes the key", "a key "))
+
+
+def code_of(function: object) -> CodeType | None:
+    """The code of a function of the program's own, or of the method that the engine calls of a
+    function object; of one of the engine's, that of the program's own which it holds. None if there
+    is none in Python."""
+    waiting, seen = [function], set[int]()
+    while waiting:
+        each = waiting.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        found = _python_function(each)
+        if found is not None and _is_users(found):
+            return found.__code__
+        waiting += _held_by(each)
+    return None
+
+
+def _python_function(value: object) -> FunctionType | None:
+    function = getattr(value, "__func__", value)
+    if isinstance(function, FunctionType):
+        return function
+    kind = type(value)
+    called = [name for base in kind.__mro__ for name in getattr(base, "__abstractmethods__", ())]
+    methods = (getattr(kind, name, None) for name in [*called, "__call__"])
+    return next((each for each in methods if isinstance(each, FunctionType)), None)
+
+
+def _is_users(function: FunctionType) -> bool:
+    module = str(function.__module__)
+    return not (is_engine_module(module) or _is_tool_module(module, function.__code__.co_filename))
+
+
+def _held_by(value: object) -> list[Any]:
+    """What a function or an object of the engine's holds."""
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args]
+    if type(value) is tuple and len(value) <= _FEW:
+        return list(value)
+    if isinstance(value, FunctionType):
+        if not is_engine_module(str(value.__module__)):
+            return []
+        return [cell.cell_contents for cell in value.__closure__ or ()]
+    if isinstance(value, MethodType):
+        return [value.__self__]
+    if is_engine_module(type(value).__module__):
+        return list(getattr(value, "__dict__", {}).values())
+    return []
 
 
 def _hint(error: BaseException, *, has_frames: bool) -> str:
@@ -177,14 +278,20 @@ def _frame(code: CodeType, line: int) -> UserFrame:
 
 def is_tool(frame: FrameType) -> bool:
     """Whether the frame is of the standard library, or of a library that the engine calls too."""
-    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return package in _TOOLS or (
-        package in sys.stdlib_module_names and frame.f_code.co_filename.startswith(_STANDARD)
-    )
+    return _is_tool_module(str(frame.f_globals.get("__name__", "")), frame.f_code.co_filename)
+
+
+def _is_tool_module(name: str, file: str) -> bool:
+    package = name.partition(".")[0]
+    return package in _TOOLS or (package in sys.stdlib_module_names and file.startswith(_STANDARD))
 
 
 def is_engine(frame: FrameType) -> bool:
     """Whether the frame is of flinkpy."""
     # By module name, not by file: actors/, scheduler/ and network/ do not lie under flinkpy/.
-    module = str(frame.f_globals.get("__name__", ""))
-    return module == "flinkpy" or module.startswith("flinkpy.")
+    return is_engine_module(str(frame.f_globals.get("__name__", "")))
+
+
+def is_engine_module(name: str) -> bool:
+    """Whether the module of that name is flinkpy's."""
+    return name == "flinkpy" or name.startswith("flinkpy.")

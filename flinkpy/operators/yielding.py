@@ -14,11 +14,10 @@ from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.codegen.generated import failure_in
 from flinkpy.core.codegen.inlining import call_or_inline, raised_by
 from flinkpy.core.elements import RowBatch
-from flinkpy.core.errors import FlinkpyError
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import Output
 from flinkpy.operators.output.yielding_loop import LoopKind, result_loop
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.user_errors import raise_told
 from flinkpy.state.backend import CurrentKey
 
 
@@ -189,14 +188,12 @@ def emit_results(
             keyed.current,
             keyed.clock,
         )
-    except FlinkpyError:
-        raise
     except BaseException as error:
         failure = failure_in(loop.function, error.__traceback__)
         record = failure.variables.get("record") if failure else None
         if failure and keyed.select is not None and failure.line in loop.key_lines:
             error = raised_by(keyed.select, [record], error)
-        raise user_code_error(error, context, *((record,) if names_record else ())) from error
+        raise_told(error, context, *((record,) if names_record else ()))
     finally:
         keyed.current.now_ns = None
     results.emit(output)

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkpy.core.elements import CheckpointBarrier, EndOfData
-from flinkpy.core.errors import EngineError, FlinkpyError
+from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.user_errors import raise_told
 from flinkpy.runtime.checkpointing.task_checkpoints import TaskCheckpoints
 from flinkpy.runtime.loop.adaptive_batch_size import AdaptiveBatchSize
 from flinkpy.runtime.memory.task_memory import SourcesRest
@@ -62,10 +62,8 @@ class SourceInput:
         )
         try:
             status = self._emit_next()
-        except FlinkpyError:
-            raise
         except BaseException as error:
-            raise user_code_error(error, head.context) from error
+            raise_told(error, head.context)
         self._batch_size.rows_taken = head.rows_emitted
         if status is InputStatus.MORE_AVAILABLE:
             self._emissions += 1

@@ -34,7 +34,7 @@ from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.operators.base import InputStatus, SourceOperator, StreamOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.context import OperatorContext, TaskInfo
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.user_errors import raise_told
 from flinkpy.runtime.checkpointing.channel_recording import TaskTiming
 from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
 from flinkpy.runtime.checkpointing.sent_first import SentFirst, send_first
@@ -380,10 +380,8 @@ class StreamTask:
             )
         try:
             operator.handle_operator_event(event)
-        except FlinkpyError:
-            raise
         except BaseException as error:
-            raise user_code_error(error, operator.context) from error
+            raise_told(error, operator.context)
 
     # -- what its checkpoints have it do -----------------------------------------------------------
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core.codegen.generated import compile_function
+from flinkpy.core.codegen.generated import compile_function, failure_in
 from flinkpy.core.codegen.inlining import call_or_inline
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import stable_hash
@@ -42,6 +42,9 @@ class KeyLoops:
         except Exception:
             self._raise_again(values)
             raise
+        except BaseException as error:
+            self._name_record(error, self._plain)
+            raise
 
     def stamped(
         self, values: list[Any], stamps: list[int], channels: Any, appends: Any, stamp_appends: Any
@@ -51,6 +54,17 @@ class KeyLoops:
         except Exception:
             self._raise_again(values)
             raise
+        except BaseException as error:
+            self._name_record(error, self._stamped)
+            raise
+
+    @staticmethod
+    def _name_record(error: BaseException, loop: Callable[..., None]) -> None:
+        """Names the record at which the selector raised what is no Exception, as SystemExit; it is
+        not called again."""
+        failure = failure_in(loop, error.__traceback__)
+        if failure is not None:
+            error.record_at_fault = failure.variables.get("record")  # type: ignore[attr-defined]
 
     def _raise_again(self, values: list[Any]) -> None:
         """Finds the record whose key failed, and raises the error again so that it names the record
@@ -59,9 +73,10 @@ class KeyLoops:
             try:
                 hash(key := self._select(value))
                 stable_hash(key)
-            except ProgramError as error:
-                raise ProgramError(f"{error} (the key of {value!r:.200})") from None
-            except Exception as error:
+            except Exception as failed:
+                # what is no key is the function's fault
+                error = TypeError(str(failed)) if isinstance(failed, ProgramError) else failed
                 # for ``user_code_error``
                 error.record_at_fault = value  # type: ignore[attr-defined]
-                raise
+                error.function_at_fault = self._select  # type: ignore[attr-defined]
+                raise error from None

@@ -239,9 +239,12 @@ def _channel_of(max_parallelism: int, channels: int, key: Any) -> int:
     return channel_of_key_group(key_group(key, max_parallelism), max_parallelism, channels)
 
 
-def _name_record(error: Exception, asked: list[Any], upcoming: Iterator[Any]) -> None:
+def _name_record(
+    error: BaseException, function: object, asked: list[Any], upcoming: Iterator[Any]
+) -> None:
     """Names what a function failed on, for ``user_code_error``; the iterator knows how far it
     got."""
+    error.function_at_fault = function  # type: ignore[attr-defined]
     error.record_at_fault = asked[-length_hint(upcoming) - 1]  # type: ignore[attr-defined]
 
 
@@ -284,8 +287,8 @@ class CustomSelector(ChannelSelector):
         upcoming = iter(asked)
         try:
             return [select(row) for row in upcoming]
-        except Exception as error:
-            _name_record(error, asked, upcoming)
+        except BaseException as error:
+            _name_record(error, select, asked, upcoming)
             raise
 
     def _call_function(self, keys: Iterable[Any]) -> list[int]:
@@ -294,24 +297,26 @@ class CustomSelector(ChannelSelector):
         upcoming = iter(asked)
         try:
             channels = [function(key, n) for key in upcoming]
-        except Exception as error:
-            _name_record(error, asked, upcoming)
+        except BaseException as error:
+            _name_record(error, function, asked, upcoming)
             raise
         right = set(range(n))
         if {int}.issuperset(map(type, channels)) and right.issuperset(channels):
             return channels
-        return [_checked(channel, key, right) for key, channel in zip(asked, channels)]
+        return [_checked(channel, key, right, function) for key, channel in zip(asked, channels)]
 
 
-def _checked(channel: Any, key: Any, right: set[int]) -> int:
+def _checked(channel: Any, key: Any, right: set[int], function: object) -> int:
     """The channel as a plain int (the function may return one of numpy's)."""
     number = channel if isinstance(channel, int) else getattr(channel, "__index__", lambda: None)()
     if number not in right:
-        raise ProgramError(
+        error = ValueError(
             f"the partitioner of partition_custom returned {channel!r:.80} for the key "
             f"{key!r:.80}; where there are {len(right)} "
             f"channels it must return a whole number from 0 to {len(right) - 1}"
         )
+        error.function_at_fault = function  # type: ignore[attr-defined]
+        raise error
     return int(number)
 
 

@@ -79,6 +79,25 @@ def stops(record: Any) -> Any:
     return record
 
 
+def leaves(record: Any) -> Any:
+    if record == 4:
+        raise SystemExit("enough")  # THE LINE
+    return record
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_an_exit_in_a_key_selector_fails_the_job_with_line_and_record(parallelism: int) -> None:
+    env = embedded()
+    env.set_parallelism(parallelism)
+    stream = env.from_collection([1, 4]).key_by(leaves).reduce(lambda one, other: one)
+    with pytest.raises(
+        JobExecutionError, match="SystemExit: enough, which ends programs"
+    ) as failure:
+        run(env, stream)
+    assert "THE LINE" in str(failure.value)
+    assert "\n  on record 4" in str(failure.value), str(failure.value)
+
+
 @pytest.mark.finding("bugs 2")
 @pytest.mark.wide(but=("-STREAMING",))
 @pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])

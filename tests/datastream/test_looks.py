@@ -156,6 +156,19 @@ def test_figures_of_what_does_not_end_or_of_each_key_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("look", "instead"),
+    [
+        (lambda keyed: keyed.mean("amount"), r'aggregate\(col\("amount"\)\.avg'),
+        (lambda keyed: keyed.value_counts("amount"), r"key_by\(key, 'amount'\)\.aggregate"),
+        (lambda keyed: keyed.describe(), r"Figures of each key: aggregate\("),
+    ],
+)
+def test_figures_of_a_whole_stream_are_refused_behind_key_by(look: Any, instead: str) -> None:
+    with pytest.raises(ProgramError, match=rf"call it before key_by\(\.\.\.\)\. .*{instead}"):
+        look(sales().key_by("shop"))
+
+
+@pytest.mark.parametrize(
     ("attempt", "told"),
     [
         (lambda stream: stream["amount"], r"select\('amount'\) gives that column"),
@@ -188,6 +201,22 @@ def test_figures_of_what_does_not_end_or_of_each_key_are_refused() -> None:
                 "astype",
                 "values",
                 "reset_index",
+                "keyBy",
+                "reduceByKey",
+                "withColumns",
+                "flatMap",
+                "explode",
+                "rolling",
+                "timeWindow",
+                "inspect",
+                "fold",
+                "sinkTo",
+                "unionAll",
+                "dropDuplicates",
+                "with_watermark",
+                "lag",
+                "to_table",
+                "iterrows",
             )
         ),
     ],

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from flinkpy.columns.aggregate_plan import plan_aggregates
 from flinkpy.common import Row, Time, Types, WatermarkStrategy
 from flinkpy.core.elements import ColumnBatch, RowBatch
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import (
     DataStream,
     OutputTag,
@@ -639,6 +639,15 @@ def test_a_limited_job_with_checkpoints_ends() -> None:
         len(list(env.generate(lambda index: index, rate=2000).limit(100).execute_and_collect()))
         == 100
     )
+
+
+@pytest.mark.parametrize("output", ["columns", "rows"])
+def test_map_batches_refuses_none_with_the_line_of_the_function(output: str) -> None:
+    stream = environment().from_arrow(pa.table({"n": [1, 2]}))
+    forgets = stream.map_batches(lambda batch: None, output=output)  # THE LINE
+    with pytest.raises(JobExecutionError, match=r"the function returned None: return a") as failure:
+        forgets.take(1)
+    assert "THE LINE" in str(failure.value)
 
 
 def test_map_batches_may_return_a_frame_of_polars() -> None:

@@ -211,7 +211,7 @@ def test_a_custom_partitioner_that_names_no_channel_is_told_the_range_and_the_ke
         f"returned {channel!r} for the key 1; where there are 2 channels it must return a "
         "whole number from 0 to 1"
     )
-    with pytest.raises(ProgramError, match=re.escape(expected)):
+    with pytest.raises(ValueError, match=re.escape(expected)):
         selector.split(RowBatch([(1,)]))
 
 

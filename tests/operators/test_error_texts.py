@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flinkpy.core.errors import UserCodeError
+from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
 from tests.operators.harness import ChainHarness, linear
 
@@ -109,3 +109,27 @@ def test_frames_of_libraries_are_shown_behind_the_users_own_only() -> None:
     assert (behind[0], behind[-1]) == ("fails", "raw_decode")
     alone = failure_of(json.JSONDecoder().decode)  # of 7, which is no text
     assert (alone.cause.partition(":")[0], alone.frames) == ("TypeError", ())
+
+
+def test_an_error_of_flinkpys_that_a_function_raises_has_its_line_and_record_too() -> None:
+    def fails(value: int) -> int:
+        raise ProgramError("not today")
+
+    with pytest.raises(ProgramError) as caught:
+        ChainHarness(linear(MapOperator(fails))).push([7])
+    told = str(caught.value)
+    assert told.startswith("not today\n")
+    assert 'raise ProgramError("not today")' in told
+    assert told.endswith("on record 7"), told
+
+
+def test_an_error_about_a_result_names_the_line_of_the_function_that_gave_it() -> None:
+    error = failure_of_flat_map(lambda value: value)  # THE LINE
+    assert error.cause.startswith("TypeError: 'int' object is not iterable; a function with any")
+    assert [frame.text.endswith("# THE LINE") for frame in error.frames] == [True]
+
+
+def failure_of_flat_map(function: Callable[[Any], Any]) -> UserCodeError:
+    with pytest.raises(UserCodeError) as caught:
+        ChainHarness(linear(FlatMapOperator(function))).push([7])
+    return caught.value

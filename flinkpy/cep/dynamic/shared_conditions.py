@@ -191,7 +191,7 @@ class SharedConditions:
         if isinstance(condition, OfColumns):
             return self._expression(condition.expression, used)
         if isinstance(condition, OfEvent):
-            return self._shared(_function_key(condition), condition.function, None, used)
+            return self._shared(_function_key(condition), condition.of_event(), None, used)
         if isinstance(condition, IsInstance):
             kind = condition.kind
             key = IsInstance, kind

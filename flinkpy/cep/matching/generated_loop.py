@@ -29,7 +29,8 @@ from flinkpy.cep.event_conditions import (
 )
 from flinkpy.cep.skip import SkipKind
 from flinkpy.core.codegen.generated import compile_function
-from flinkpy.core.codegen.inlining import call_or_inline, inlined
+from flinkpy.core.codegen.idle_results import TRUTHS, look_at_truth
+from flinkpy.core.codegen.inlining import gives_a_truth, inlined
 from flinkpy.core.elements import MIN_TIMESTAMP
 
 RESET = "(reset)"  # stands where conditions that were asked are forgotten
@@ -54,6 +55,8 @@ class GeneratedLoop:
         self._uses: Counter[Condition] = Counter()
         self._counted: Counter[Condition] = Counter()
         self._names: dict[str, Any] = {
+            "TRUTHS": TRUTHS,
+            "look_at_truth": look_at_truth,
             "new": tuple.__new__,
             "is_": is_,
             "MIN_TIMESTAMP": MIN_TIMESTAMP,
@@ -353,21 +356,34 @@ class GeneratedLoop:
         called = self._called.setdefault(condition, f"holds{len(self._called)}")
         if isinstance(condition, OfEvent):
             self._names[called] = condition.function
-            if inlined(condition.function, "event") is not None:
-                self.inlined[condition.function] = False
-            return call_or_inline(condition.function, called, "event")
+            text = inlined(condition.function, "event")
+            if text is None:
+                return _looked_at(f"{called}(event)")
+            self.inlined[condition.function] = False
+            return text if gives_a_truth(text) else _looked_at(text)
         if isinstance(condition, OfEventAndContext):
             self._names[called] = condition.function
             text = inlined(condition.function, "event", "context")
             if text is None:
-                return f"{called}(event, context)"
+                return _looked_at(f"{called}(event, context)")
             self.inlined[condition.function] = True
-            return _read_from_cells(text, self._chain)
+            truth = gives_a_truth(text)
+            text = _read_from_cells(text, self._chain)
+            return text if truth else _looked_at(text)
         if isinstance(condition, IsInstance):
             self._names[called] = condition.kind
             return f"isinstance(event, {called})"
         self._names[called] = condition.bind()
         return f"{called}(event, context)"
+
+
+def _looked_at(asked: str) -> str:
+    """The answer of a condition, which may be one that says nothing: see
+    ``flinkpy.core.codegen.idle_results``."""
+    return (
+        f"(truth if not (truth := {asked}) or truth is True or type(truth) in TRUTHS else "
+        "look_at_truth(truth))"
+    )
 
 
 # an event that a condition asks for, or the list of them

@@ -18,6 +18,8 @@ from flinkpy.connectors.source_api.source import (
     SplitEnumeratorContext,
 )
 from flinkpy.core.clock import Clock
+from flinkpy.core.codegen.idle_results import refuse_idle_records
+from flinkpy.core.codegen.possible_results import may_give_idle
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 
@@ -88,6 +90,7 @@ class DataGeneratorSource(Source[StrideSplit]):
 
     def create_reader(self, context: ReaderContext) -> SourceReader[StrideSplit]:
         make = self._make_columns if self._columns else self._make_rows
+        self._looks = may_give_idle(self._function)
         rate = self._rate
         if rate is None:
             return SideBySideReader(
@@ -99,7 +102,10 @@ class DataGeneratorSource(Source[StrideSplit]):
 
     def _make_rows(self, indices: range) -> Batch:
         function = self._function
-        return RowBatch([function(index) for index in indices])
+        values = [function(index) for index in indices]
+        if self._looks:
+            refuse_idle_records(values, function)
+        return RowBatch(values)
 
     def _make_columns(self, indices: range) -> Batch:
         import numpy as np

@@ -60,6 +60,7 @@ from flinkpy.connectors.source_api.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
+from flinkpy.core.codegen.idle_results import refuse_idle_records
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.users_values import bounded_repr, several
 from flinkpy.operators.event_time.valid_times import are_times, milliseconds
@@ -194,6 +195,7 @@ class _IteratorReader(SplitReader[PythonSplit]):
             return None
         self._first = self._position
         values, times, position = self._parts(found)
+        refuse_idle_records(values, self._source.read)
         self._position = position if self._positioned else self._position + len(values)
         return RowBatch(values, None if times is None else self._milliseconds(values, times))
 

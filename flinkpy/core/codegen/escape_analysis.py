@@ -21,6 +21,7 @@ The caller must check at each call that the argument is a plain value.
 from __future__ import annotations
 
 import dis
+import inspect
 import sys
 from collections.abc import Mapping
 from enum import IntEnum
@@ -39,6 +40,20 @@ class Kind(IntEnum):
     FIXED = 0  # a plain value, or a tuple of such: it cannot be changed
     FLAT = 1  # or a container or iterator of FIXED values, made by the function
     NEW = 2  # or anything built of those by the function
+
+
+def makes_generators(function: object) -> bool:
+    """Whether a function for which ``kind_of_results`` is known may return a generator: it has a
+    ``yield``, or an expression that is a generator.
+
+    >>> makes_generators(lambda line: (word for word in line)), makes_generators(len)
+    (True, False)
+    """
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code is not None and (
+        bool(code.co_flags & inspect.CO_GENERATOR)
+        or any(getattr(each, "co_name", "") == "<genexpr>" for each in code.co_consts)
+    )
 
 
 class _CannotTell(Exception):

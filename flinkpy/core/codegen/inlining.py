@@ -14,12 +14,16 @@ user's frame."""
 
 from __future__ import annotations
 
+import ast
+import datetime
 import dis
 import math
 import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
+
+from flinkpy.core.codegen.expression_trees import parsed
 
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None)})
 _BUILTINS = frozenset(
@@ -62,6 +66,11 @@ _OLD_BINARY = {  # Python 3.10 has an instruction for each
 }
 _VARARGS, _VARKEYWORDS, _GENERATORS = 0x04, 0x08, 0x20 | 0x80 | 0x100 | 0x200
 _LONGEST = 400  # instructions
+METHODS_OF_VALUES = frozenset(
+    name
+    for kind in (str, bytes, int, float, list, dict, tuple, frozenset, datetime.datetime)
+    for name in dir(kind)
+)
 
 
 class _Unreadable(Exception):
@@ -116,6 +125,27 @@ def call_or_inline(function: object, called: str, *arguments: str) -> str:
     'f0(x0)'
     """
     return inlined(function, *arguments) or f"{called}({', '.join(arguments)})"
+
+
+def may_be_idle(expression: str) -> bool:
+    """Whether the result of an inlined expression may be a coroutine or a generator: only a method
+    can give one, of a class of the program's own. Methods are known by name.
+
+    >>> may_be_idle("x.split()[0]"), may_be_idle("x.fetch()")
+    (False, True)
+    """
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr not in METHODS_OF_VALUES
+        for node in ast.walk(parsed(expression))
+    )
+
+
+def gives_a_truth(expression: str) -> bool:
+    """Whether the result of an inlined expression is made by an operator, as truth values are."""
+    made = parsed(expression)
+    return isinstance(made, (ast.Compare, ast.BinOp, ast.UnaryOp))
 
 
 def raised_by(

@@ -39,7 +39,11 @@ The result of a called function is copied if it can be changed
 inlined expression keeps nothing, so its result needs no copy, except with flat_map, where several
 results may be the same object. For many functions the bytecode shows that they keep no result of a
 text or a number (``flinkpy.core.codegen.escape_analysis``): for these a look at the argument's type
-is enough."""
+is enough.
+
+A coroutine or a generator as a result is an error (``flinkpy.core.codegen.idle_results``). What is
+copied unless it is an atom is looked at anyway. Other results are looked at only if the function's
+text leaves it open what they are; truth values only if they are not ``True``."""
 
 from __future__ import annotations
 
@@ -48,21 +52,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flinkpy.core.codegen.escape_analysis import PLAIN, Kind, kind_of_results
+from flinkpy.core.codegen.escape_analysis import PLAIN, Kind, kind_of_results, makes_generators
 from flinkpy.core.codegen.generated import compile_function, failure_in, forget_source
+from flinkpy.core.codegen.idle_results import IDLE, TRUTHS, look_at_truth
 from flinkpy.core.codegen.inlining import inlined, raised_by
+from flinkpy.core.codegen.possible_results import may_be_always_true, may_give_idle
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work, run_to_end
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
-from flinkpy.operators.output.output_isolation import all_private, private
+from flinkpy.operators.output.output_isolation import all_private, none_idle, not_idle, private
 from flinkpy.operators.output.yielding_loop import FEW, LONGEST_STRIDE, MOMENT_S
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.user_errors import user_code_error
 
 CURSOR = "cursor"  # the iterator of a comprehension
-_NAMES = {"ATOMS": ATOMS, "PLAIN": PLAIN, "private": private, "all_private": all_private}
+_NAMES = {
+    "ATOMS": ATOMS,
+    "IDLE": IDLE,
+    "PLAIN": PLAIN,
+    "TRUTHS": TRUTHS,
+    "all_private": all_private,
+    "look_at_truth": look_at_truth,
+    "none_idle": none_idle,
+    "not_idle": not_idle,
+    "private": private,
+}
 
 
 @dataclass
@@ -140,6 +156,14 @@ class _Loop:
         self._keeping = {
             index for index in loop if copies and inlined(stages[index].function, "x") is None
         }
+        self._looking = {
+            index
+            for index in loop
+            if index not in self._keeping
+            and may_give_idle(
+                stages[index].function, of_many=stages[index].kind is StageKind.FLAT_MAP
+            )
+        }
 
     def add(self) -> None:
         source, loop, kinds = self.source, self.loop, [stage.kind for stage in self.stages]
@@ -152,6 +176,10 @@ class _Loop:
                     "private(y)"
                 )
             source.add(1, f"out = [{result} for x in {CURSOR}]", loop[0], CURSOR)
+            if loop[0] in self._looking:  # all at once
+                source.add(1, "if not IDLE.isdisjoint(map(type, out)):")
+                source.add(2, "for x, y in zip(values, out):")
+                source.add(3, "not_idle(y)", loop[0], "x")
             return
         source.add(1, "out = []")
         if self.stamped:
@@ -187,11 +215,11 @@ class _Loop:
     def _or_fixed(self, index: int, value: str) -> str:
         """A further condition under which a result needs no copy: the function keeps no result of a
         plain value, and this value is plain."""
-        return (
-            ""
-            if kind_of_results(self.stages[index].function) is None
-            else f" or type({value}) in PLAIN"
-        )
+        function = self.stages[index].function
+        kind = kind_of_results(function)
+        if kind is None or (kind is not Kind.FIXED and makes_generators(function)):
+            return ""
+        return f" or type({value}) in PLAIN"
 
     def _add_map(self, index: int, value: str) -> str:
         following = f"x{index + 1}"
@@ -203,11 +231,25 @@ class _Loop:
                 index,
                 value,
             )
+        elif index in self._looking:
+            self.source.add(2, f"{following} = {self._looked_at(following)}", index, value)
         return following
 
+    @staticmethod
+    def _looked_at(name: str) -> str:
+        return f"{name} if type({name}) not in IDLE else not_idle({name})"
+
     def _add_filter(self, index: int, value: str) -> str:
-        self.source.add(2, f"if not {self._result(index, value)}:", index, value)
+        condition = self._result(index, value)
+        looks = may_be_always_true(self.stages[index].function)
+        if looks:
+            self.source.add(2, f"truth = {condition}", index, value)
+            condition = "truth"
+        self.source.add(2, f"if not {condition}:", index, value)
         self.source.add(3, "continue")
+        if looks:
+            self.source.add(2, "if truth is not True and type(truth) not in TRUTHS:")
+            self.source.add(3, "look_at_truth(truth)", index, value)
         if index not in self._keeping:
             return value
         following = f"x{index + 1}"
@@ -230,10 +272,14 @@ class _Loop:
             )
             source.add(3, f"out += {'many if fixed else ' if fixed else ''}{each}", index, value)
         else:
-            source.add(3, "out += many")
+            given = "none_idle(many)" if index in self._looking else "many"
+            source.add(3, f"out += {given}", index, value)
         source.add(2, "elif many is not None:")
         source.add(3, "for one in many:", index, value)
-        one = self._private("one", " or fixed" if fixed else "") if self.copies else "one"
+        if self.copies:
+            one = self._private("one", " or fixed" if fixed else "")
+        else:
+            one = self._looked_at("one") if index in self._looking else "one"
         source.add(4, f"out.append({one})", index, value)
         source.add(4, "left -= 1")
         source.add(4, "if left <= 0:")

@@ -18,7 +18,6 @@ from flinkpy.core.elements import (
     Watermark,
     WatermarkStatus,
 )
-from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
 from flinkpy.network.port import RecordWriter
@@ -30,7 +29,7 @@ from flinkpy.operators.chain.own_functions import functions_of_writer
 from flinkpy.operators.chain.parking import ParkedWork, Passing
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function, close_function, open_function
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.user_errors import raise_told
 from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
 T = TypeVar("T")
@@ -305,10 +304,8 @@ def _call(operator: StreamOperator, call: Callable[..., T], *arguments: object) 
     """Calls it; an exception of user code gets the operator's name."""
     try:
         return call(*arguments)
-    except FlinkpyError:
-        raise
     except BaseException as error:
-        raise user_code_error(error, operator.context) from error
+        raise_told(error, operator.context)
 
 
 def _is_flushed(operator: StreamOperator) -> bool:

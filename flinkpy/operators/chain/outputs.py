@@ -26,12 +26,11 @@ from flinkpy.core.elements import (
     Watermark,
     WatermarkStatus,
 )
-from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.network.port import RecordWriter
 from flinkpy.operators.base import StreamOperator, Work, run_to_end
 from flinkpy.operators.context import Output
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.user_errors import raise_told
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,10 +108,8 @@ class OperatorInput:
             work = self.process(batch)
             if work is not None:
                 run_to_end(work)
-        except FlinkpyError:
-            raise
         except BaseException as error:
-            raise user_code_error(error, self.operator.context) from error
+            raise_told(error, self.operator.context)
 
     def push_of(self, process: Callable[[Batch], Work | None]) -> Callable[[Batch], None]:
         """The same as ``push``, for one of two inputs."""
@@ -140,10 +137,8 @@ class OperatorInput:
             work = function(*arguments)
             if work is not None:
                 run_to_end(work)
-        except FlinkpyError:
-            raise
         except BaseException as error:
-            raise user_code_error(error, self.operator.context) from error
+            raise_told(error, self.operator.context)
 
 
 class ChainingOutput(Output):

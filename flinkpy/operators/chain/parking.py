@@ -15,10 +15,9 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from flinkpy.core.elements import Batch, RowBatch
-from flinkpy.core.errors import FlinkpyError
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.chain.outputs import OperatorCounters, OperatorInput
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.user_errors import raise_told, user_code_error
 
 # a barrier's way through a chain; each step says whether it can go on at once
 Passing: TypeAlias = Generator[bool, None, None]
@@ -96,10 +95,8 @@ class ParkingInput(OperatorInput):
                     self.on_parked()
                     return
             self._work = None
-        except FlinkpyError:
-            raise
         except BaseException as error:
-            raise user_code_error(error, self.operator.context) from error
+            raise_told(error, self.operator.context)
 
     def close(self) -> None:
         """Drops the work, and closes the generators of user functions where they are."""
@@ -172,8 +169,6 @@ class ParkedWork:
         for way_in in self._inputs:
             try:
                 way_in.close()
-            except FlinkpyError as error:
-                errors.append(error)
             except BaseException as error:  # SystemExit too, as the others are to be closed
                 errors.append(user_code_error(error, way_in.operator.context))
         return errors

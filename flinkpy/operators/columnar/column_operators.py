@@ -250,16 +250,27 @@ class MapBatchesOperator(ColumnOperator):
         return None if data is None else ColumnBatch(data)
 
     def _given(self, batch: ColumnBatch) -> Any:
-        return self.function(
+        given = self.function(
             pandas_frame(batch.data, IN_PANDAS) if self.batch_format == "pandas" else batch.data
         )
+        if given is None:
+            wanted = (
+                "a list of records, [] for none"
+                if self.output_kind == "rows"
+                else "a batch, a frame or a dict of columns; for no records one without rows, such "
+                "as batch.slice(0, 0)"
+            )
+            error = TypeError(f"map_batches(): the function returned None: return {wanted}")
+            error.function_at_fault = self.function  # type: ignore[attr-defined]
+            raise error
+        return given
 
     def _rows(self, batch: ColumnBatch) -> Work:
         """Emits the records that the function yields, possibly without end. Once there are more
         than the batch has, they are emitted while the function yields more."""
         try:
             result = self._given(batch)
-            rest = iter(() if result is None else result)
+            rest = iter(result)
             first = list(islice(rest, len(batch) + 1))
         except BaseException as error:
             raise user_code_error(error, self.context) from error

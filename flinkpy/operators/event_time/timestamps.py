@@ -37,6 +37,7 @@ class TimestampExtractor:
         self._takes_previous = False
         if not is_expression(assigner):
             self._row_function, self._takes_previous = row_function(assigner)
+            context.functions.append(self._row_function)
         self._schema: Any = None
 
     def stamped(self, batch: Batch) -> Batch:

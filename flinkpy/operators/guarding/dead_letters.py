@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from flinkpy.common.error_policy import DeadLetter, ErrorPolicy
+from flinkpy.core.codegen.idle_results import IdleResultError
 from flinkpy.core.errors import UserCodeError
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import RuntimeContext
@@ -80,5 +81,10 @@ def is_users(error: BaseException) -> bool:
     """Whether the error is an Exception of the user's function, and not of the program or the
     engine."""
     if isinstance(error, UserCodeError):
-        return isinstance(error.__cause__, Exception | None)
-    return isinstance(error, Exception) and is_of_function(error)
+        cause = error.__cause__
+        return isinstance(cause, Exception | None) and not isinstance(cause, IdleResultError)
+    return (
+        isinstance(error, Exception)
+        and is_of_function(error)
+        and not isinstance(error, IdleResultError)
+    )

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flinkpy.core.codegen.idle_results import is_true
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.mutability import ATOMS
 from flinkpy.operators.base import Work
 from flinkpy.operators.chain.stages import StageKind, StageOperator
 from flinkpy.operators.guarding.guarded_operator import GuardedInput
-from flinkpy.operators.output.output_isolation import all_private, private
+from flinkpy.operators.output.output_isolation import all_private, none_idle, private
 from flinkpy.operators.row_batches import rows
 
 
@@ -32,6 +33,7 @@ class GuardedStage(GuardedInput):
         call = self._call
         select = self._select
         reuse = self.context.object_reuse
+        own = none_idle if reuse else all_private
         limit = self.context.batch_records
         stamps, values, kept_stamps = batch.timestamps, list[Any](), list[int]()
         for position, record in enumerate(batch.values):
@@ -39,13 +41,11 @@ class GuardedStage(GuardedInput):
                 self.check_key(select, record)
             kept = record if type(record) in ATOMS or reuse else private(record)
             try:
-                given = call(record)
+                given = own(call(record))
             except BaseException as error:
-                given = (
-                    self.again(call, error, kept, None if stamps is None else stamps[position])
-                    or ()
-                )
-            values += given if reuse else all_private(given)
+                stamp = None if stamps is None else stamps[position]
+                given = own(self.again(call, error, kept, stamp) or ())
+            values += given
             if stamps is not None and len(values) > len(kept_stamps):
                 kept_stamps += [stamps[position]] * (len(values) - len(kept_stamps))
             if len(values) >= limit:
@@ -65,7 +65,7 @@ def _mapped(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _filtered(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda record: (record,) if function(record) else ()
+    return lambda record: (record,) if is_true(function(record)) else ()
 
 
 def _flat_mapped(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

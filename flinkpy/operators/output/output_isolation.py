@@ -10,18 +10,21 @@ enums, and tuples of these are not copied.
 Everything else is copied in depth: lists, dicts, sets, arrays, data frames, Rows, dataclasses and
 other objects. An object that a record holds twice is one object in the copy too. An object that
 cannot be copied (a lock), or that releases something when it dies (``__del__``), is passed on as it
-is; so is Arrow's data, which cannot be changed. With ``enable_object_reuse`` nothing is copied."""
+is; so is Arrow's data, which cannot be changed. With ``enable_object_reuse`` nothing is copied.
+
+A coroutine or a generator is no value, and refused here (``flinkpy.core.codegen.idle_results``)."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from operator import is_
 from typing import Any
 
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.types import Row, named_row
+from flinkpy.core.codegen.idle_results import IDLE, idle_result
 from flinkpy.core.mutability import ATOMS, is_safe
 
 _TUPLES: set[type] = {tuple}
@@ -143,6 +146,8 @@ _OWN_WAYS = {
 
 
 def _copied_object(value: Any, kind: type, memo: dict[int, Any]) -> Any:
+    if kind in IDLE:
+        raise idle_result(value)
     if is_safe(value) or hasattr(kind, "__del__") or kind.__module__.partition(".")[0] == "pyarrow":
         return value
     try:
@@ -155,6 +160,19 @@ def _copied_object(value: Any, kind: type, memo: dict[int, Any]) -> Any:
         raise
     except Exception:
         return value
+
+
+def not_idle(value: Any) -> Any:
+    """The value itself, where results are not copied; raises TypeError for a coroutine or a
+    generator."""
+    if type(value) in IDLE:
+        raise idle_result(value)
+    return value
+
+
+def none_idle(values: Collection[Any]) -> Iterable[Any]:
+    """The same for all values."""
+    return values if IDLE.isdisjoint(map(type, values)) else [not_idle(value) for value in values]
 
 
 def with_private_results(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -13,9 +13,10 @@ from types import GeneratorType
 from typing import Any, NamedTuple
 
 from flinkpy.core.codegen.generated import compile_function, forget_source
+from flinkpy.core.codegen.idle_results import IDLE
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.core.mutability import ATOMS
-from flinkpy.operators.output.output_isolation import all_private, private
+from flinkpy.operators.output.output_isolation import all_private, none_idle, not_idle, private
 
 MOMENT_S = 0.02  # results wait at most this long for further ones
 FEW = 3  # up to this many results of one call are checked one by one, more of them all at once
@@ -27,6 +28,9 @@ _NAMES = {
     "PLAIN_KEYS": PLAIN_KEYS,
     "canonical_key": canonical_key,
     "GENERATOR": GeneratorType,
+    "IDLE": IDLE,
+    "none_idle": none_idle,
+    "not_idle": not_idle,
     "MOMENT_S": MOMENT_S,
     "FEW": FEW,
     "LONGEST_STRIDE": LONGEST_STRIDE,
@@ -143,7 +147,7 @@ def _key(kind: LoopKind) -> str:
 def _of_list(kind: LoopKind) -> list[str]:
     """Lines that take a list or tuple of results as a whole."""
     if not kind.copies:
-        return _indented(3, "out += given")
+        return _indented(3, "out += none_idle(given)")
     lines = _indented(
         3, "if len(given) > FEW:\n    out += all_private(given)\nelse:\n    for value in given:"
     )
@@ -154,6 +158,8 @@ def _one_by_one(kind: LoopKind) -> list[str]:
     lines = _indented(2, "else:\n    for value in given:")
     if kind.copies:
         lines += private_lines("value", 4)
+    else:
+        lines += _indented(4, "if type(value) in IDLE:\n    not_idle(value)")
     lines += _indented(
         4,
         (

@@ -33,7 +33,7 @@ from flinkpy.operators.functions import (
 )
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import EndsKeys, KeyedStateOperator, may_ask_for_state
-from flinkpy.operators.output.output_isolation import private
+from flinkpy.operators.output.output_isolation import not_idle, private
 from flinkpy.operators.process.far_key_timers import timer_queue
 from flinkpy.operators.process.key_timers import KeyedTimerService, UnkeyedTimerService
 from flinkpy.operators.row_batches import rows
@@ -48,10 +48,6 @@ PROCESSING_TIMERS = "_processing timers"
 
 
 ProcessElement = Callable[[Any, Any], "Iterable[Any] | None"]
-
-
-def _same(value: object) -> Any:
-    return value
 
 
 class FunctionOperator(StreamOperator):
@@ -332,7 +328,7 @@ class CoMapOperator(CoFunctionOperator):
 
     def apply(self, function: Callable[[Any], Any], batch: RowBatch) -> None:
         results: list[Any] = []
-        private_one = _same if self.context.object_reuse else private
+        private_one = not_idle if self.context.object_reuse else private
         value: Any = None
         try:
             for value in batch.values:

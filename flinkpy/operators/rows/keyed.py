@@ -261,10 +261,11 @@ class KeyedReduceOperator(KeyedOperator):
         batch = rows(batch)
         values, results = batch.values, list[Any]()
         if not self._careful:
+            emitted = "not_idle(value)" if self._update_text == CALLED else "value"
             try:
                 self.run(
                     self._update_text,
-                    "value",
+                    emitted,
                     values,
                     results,
                     _as_it_is if self.context.object_reuse else _only_safe,

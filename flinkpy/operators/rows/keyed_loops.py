@@ -13,7 +13,7 @@ from typing import Any
 from flinkpy.core.codegen.expression_trees import parsed
 from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
-from flinkpy.operators.output.output_isolation import private
+from flinkpy.operators.output.output_isolation import not_idle, private
 from flinkpy.operators.rows.keyed_pairs import PairForm
 from flinkpy.state.heap.batch_view import ABSENT
 
@@ -59,7 +59,13 @@ CALLED = "update(current, record)"  # the update as a call of its function
 
 KeyedLoop = Callable[..., Any]
 
-_NAMES = {"private": private, "absent": ABSENT, "plain": PLAIN_KEYS, "canonical": canonical_key}
+_NAMES = {
+    "absent": ABSENT,
+    "canonical": canonical_key,
+    "not_idle": not_idle,
+    "plain": PLAIN_KEYS,
+    "private": private,
+}
 
 
 def keyed_loop(update: str, emitted: str, selected: str, falls_back: bool) -> KeyedLoop:

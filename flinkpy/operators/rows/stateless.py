@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from flinkpy.core.codegen.idle_results import is_true
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import Guarding, Work
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.functions import close_function, method_of, open_function
-from flinkpy.operators.output.output_isolation import all_private
+from flinkpy.operators.output.output_isolation import all_private, none_idle
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import Moment, UntaggedResults, emit_results
@@ -49,11 +50,12 @@ class FunctionStageOperator(StageOperator):
         function = self.stage().function
         value: Any = None
         values: list[Any] = []
+        own = none_idle if self.context.object_reuse else all_private
         timestamps: list[int] | None = None if batch.timestamps is None else []
         try:
             for value, timestamp in zip(batch.values, batch.timestamps or [0] * len(batch)):
                 results = self.apply(function, value)
-                values.extend(results if self.context.object_reuse else all_private(results))
+                values.extend(own(results))
                 if timestamps is not None:
                     timestamps.extend([timestamp] * (len(values) - len(timestamps)))
         except BaseException as error:
@@ -84,7 +86,7 @@ class FilterOperator(FunctionStageOperator):
 
     @staticmethod
     def apply(function: Callable[[Any], Any], value: object) -> list[Any] | tuple[Any, ...]:
-        return (value,) if function(value) else ()
+        return (value,) if is_true(function(value)) else ()
 
 
 class FlatMapOperator(FunctionStageOperator):

@@ -8,8 +8,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
+from flinkpy.core.codegen.idle_results import refuse_idle
 from flinkpy.core.elements import Batch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import OperatorContext
@@ -130,11 +131,11 @@ class _AdaptedWriter(SinkWriter):
 
     def flush(self) -> None:
         if isinstance(self._target, Flushes):
-            self._target.flush()
+            refuse_idle(self._target.flush(), "flush()")
 
     def close(self) -> None:
         if isinstance(self._target, Closes):
-            self._target.close()
+            refuse_idle(self._target.close(), "close()")
 
 
 class _BatchesWriter(_AdaptedWriter):
@@ -144,7 +145,7 @@ class _BatchesWriter(_AdaptedWriter):
         self._pauses = isinstance(self._target, Pauses)  # asked before every batch
 
     def write_batch(self, batch: Batch) -> None:
-        self._target.write_batch(batch)
+        refuse_idle(self._target.write_batch(batch))
 
     @property
     def available(self) -> bool:
@@ -176,14 +177,16 @@ class _ValuesWriter(_AdaptedWriter):
     def open(self) -> None:
         open_function(self._target, self._context)
         if not isinstance(self._target, Function) and isinstance(self._target, Opens):
-            self._target.open()
+            refuse_idle(cast("Any", self._target).open(), "open()")
 
     def write_batch(self, batch: Batch) -> None:
         write = self._write
         value: Any = None
         try:
             for value in _values_of(batch):
-                write(value)
+                given = write(value)
+                if given is not None:
+                    refuse_idle(given)
         except BaseException as error:
             raise user_code_error(error, self._context, value) from error
 
@@ -219,7 +222,9 @@ class _ContextWriter(_FunctionWriter):
         value: Any = None
         try:
             for value, context.event_time in zip(_values_of(batch), timestamps):
-                write(value, context)
+                given = write(value, context)
+                if given is not None:
+                    refuse_idle(given)
         except BaseException as error:
             raise user_code_error(error, self._context, value) from error
 

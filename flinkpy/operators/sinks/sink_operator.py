@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from flinkpy.common.changelog_mode import INSERT_ONLY
+from flinkpy.core.codegen.idle_results import refuse_idle
 from flinkpy.core.elements import Batch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.checkpointing import takes_checkpoints
@@ -95,7 +96,7 @@ class WritingOperator(OneInputOperator):
         assert self._writer is not None
         if not self.sink.takes_kinds:
             check_kinds(batch, INSERT_ONLY, self.context.name)
-        self._writer.write_batch(batch)
+        refuse_idle(cast("Any", self._writer).write_batch(batch), "write_batch()")
 
     def process_watermark(self, watermark: Watermark) -> None:
         self.writer.write_watermark(watermark)

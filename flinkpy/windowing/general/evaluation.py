@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function, method_of
-from flinkpy.operators.output.output_isolation import all_private, private
+from flinkpy.operators.output.output_isolation import all_private, none_idle, not_idle, private
 from flinkpy.operators.output.yielding_loop import LONGEST_STRIDE, MOMENT_S
 from flinkpy.operators.yielding import Results, stamp_new
 from flinkpy.windowing.evictors import Evictor
@@ -115,10 +115,10 @@ class Evaluation:
             return
         copies = self._copies_results
         if self._call is None or isinstance(given, (list, tuple)):
-            results.values.extend(all_private(given) if copies else given)
+            results.values.extend(all_private(given) if copies else none_idle(given))
             stamp_new(results, window.max_timestamp())
         else:
-            self.rest = (private(value) for value in given) if copies else iter(given)
+            self.rest = map(private if copies else not_idle, given)
             self._timestamp_of_rest = window.max_timestamp()
             self.go_on(results)
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Watermark
-from flinkpy.core.errors import FlinkpyError, ProgramError
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import Guarding, OneInputOperator, Work
@@ -30,7 +30,7 @@ from flinkpy.operators.functions import RuntimeContext, close_function, open_fun
 from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.user_errors import raise_told
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend
 from flinkpy.state.descriptors import StateDescriptor
@@ -349,20 +349,16 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             for record, timestamp in zip(values, timestamps):
                 current.key = key = canonical_key(select(record))
                 yield from self._process_element(key, record, timestamp)
-        except FlinkpyError:
-            raise
         except BaseException as error:
-            raise user_code_error(error, self.context, record) from error
+            raise_told(error, self.context, record)
 
     def _process_one(self, key: object, record: object, timestamp: int) -> Work:
         """Processes a record that the fast path hands back, in the general way."""
         self.backend.current.key = key = canonical_key(key)
         try:
             yield from self._process_element(key, record, timestamp)
-        except FlinkpyError:
-            raise
         except BaseException as error:
-            raise user_code_error(error, self.context, record) from error
+            raise_told(error, self.context, record)
 
     def _process_element(self, key: object, record: object, timestamp: int) -> Work:
         """Puts a record into its windows and calls the trigger for each."""
@@ -420,10 +416,8 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
                 if by_default
                 else self._firing.fire_by_trigger(due, event_time)
             )
-        except FlinkpyError:
-            raise
         except BaseException as error:
-            raise user_code_error(error, self.context) from error
+            raise_told(error, self.context)
         self._end_batch(0)
 
     def _end_batch(self, records: int) -> None:

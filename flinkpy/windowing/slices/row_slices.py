@@ -17,6 +17,7 @@ from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import close_function, method_of, open_function
+from flinkpy.operators.output.output_isolation import none_idle
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.yielding import Results, stamp_new
@@ -337,7 +338,8 @@ class RowSlices(SliceStore):
             return
         results, limit = Results(True), self._context.batch_records
         for window, merged in windows:
-            results.values.extend(merged.values())
+            given = merged.values()
+            results.values.extend(none_idle(given) if self.kind == "reduce" else given)
             stamp_new(results, window.end - 1)
             if len(results.values) >= limit:
                 yield from self._emit_results(results, operator)
