@@ -86,9 +86,9 @@ def test_kinds_of_columns_survive_what_befalls_a_job(first: int) -> None:
 
 @pytest.mark.wide(but=("windows-from 0]",))
 @pytest.mark.parametrize("first", range(0, 6, 2), ids="from {}".format)
-@pytest.mark.parametrize("what", ["windows", "join", "over"])
+@pytest.mark.parametrize("what", ["windows", "join", "over", "versions"])
 def test_queries_of_sql_survive_what_befalls_a_job(what: str, first: int) -> None:
-    """The same for windows, a join and OVER of two tables."""
+    """The same for windows, a join and OVER of two tables, and a join with versions."""
     for seed in range(first, first + 2):
         run_program_seed(seed, (f"sql-{what}",))
 

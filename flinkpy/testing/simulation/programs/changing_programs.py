@@ -1,6 +1,6 @@
 """Queries of Nexmark in SQL over tables that change: bids are corrected and withdrawn, auctions get
 other categories. What stands at the end does not depend on the order in which changes of different
-keys come."""
+keys come. And rows that meet the version which a table had at their time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from flinkpy.common import Row, RowKind, Types
 from flinkpy.common.changelog_mode import ChangelogMode
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.table import Schema, StreamTableEnvironment, Table
-from flinkpy.testing.simulation.programs.program_inputs import Fragile, read, write_changes
+from flinkpy.testing.simulation.programs.program_inputs import (
+    STEP_MS,
+    Fragile,
+    read,
+    write,
+    write_changes,
+)
+from flinkpy.testing.simulation.programs.sql_programs import declare
 
 INSERT, BEFORE, AFTER, DELETE = RowKind
 AUCTIONS = 6
@@ -73,9 +80,10 @@ class AsChange:
 def _changes(
     env: StreamExecutionEnvironment, name: str, lists: Sequence[Sequence[Any]], type: Any
 ) -> DataStream:
+    """Lists of kinds and values as a changelog."""
     timed = [[(record, 10 * at) for at, record in enumerate(each)] for each in lists]
-    changes = read(env, name, timed).map(AsChange(type.get_field_names()), output_type=type)
-    return changes.uid(f"{name} changes")
+    rows = read(env, name, timed).map(AsChange(type.get_field_names()), output_type=type)
+    return rows.uid(f"{name} changes")
 
 
 def _tables(env: StreamExecutionEnvironment) -> StreamTableEnvironment:
@@ -140,3 +148,50 @@ def q18(env: StreamExecutionEnvironment) -> None:
         "(PARTITION BY bidder, auction ORDER BY `at` DESC) AS rn FROM bid) WHERE rn <= 1"
     )
     write_changes(tables.to_changelog_stream(rows))
+
+
+# -- versions: those that come or go have the time at which they do so -----------------------------
+
+_RATE = Types.ROW_NAMED(["k", "rate", "ms"], [Types.STRING(), Types.LONG(), Types.LONG()])
+
+
+def _rates(steps: int) -> Iterator[tuple[RowKind, tuple[Any, ...]]]:
+    """Each key is quoted, gets other rates, and is not quoted any more for a while."""
+    random = Random(7)
+    there: dict[str, tuple[Any, ...]] = {}
+    for step in range(steps):
+        key, ms = f"key-{random.randrange(5)}", 2 * STEP_MS * step
+        before = there.pop(key, None)
+        if before is not None and random.random() < 0.25:
+            yield DELETE, (*before[:2], ms)
+            continue
+        there[key] = key, random.randrange(100), ms
+        if before is not None and random.random() < 0.5:
+            yield BEFORE, before
+        yield (INSERT if before is None else AFTER), there[key]
+
+
+def sql_versions(env: StreamExecutionEnvironment) -> None:
+    """Records meet the rate of their time, and the last row that another table had of their key."""
+    tables = StreamTableEnvironment.create(env)
+    declare(tables, env, "sent", 0)
+    declare(tables, env, "received", 50_000)
+    schema = (
+        Schema.new_builder()
+        .column_by_expression("ts", "CAST(TO_TIMESTAMP_LTZ(ms, 3) AS TIMESTAMP(3))")
+        .watermark("ts", "ts")
+        .primary_key("k")
+        .build()
+    )
+    quoted = _changes(env, "rates", [list(_rates(40))], _RATE)
+    tables.create_temporary_view("rates", tables.from_changelog_stream(quoted, schema))
+    tables.execute_sql(
+        "CREATE TEMPORARY VIEW latest AS SELECT k, n, ts FROM (SELECT *, ROW_NUMBER() OVER "
+        "(PARTITION BY k ORDER BY ts DESC) AS rn FROM received) WHERE rn = 1 AND MOD(n, 3) <> 0"
+    )
+    join = "FOR SYSTEM_TIME AS OF s.ts AS r ON s.k = r.k"
+    rows = tables.sql_query(
+        f"SELECT 'rate' AS what, s.k, s.n, r.rate AS met FROM sent AS s LEFT JOIN rates {join} "
+        f"UNION ALL SELECT 'latest', s.k, s.n, r.n FROM sent AS s JOIN latest {join} AND r.n > s.n"
+    )
+    write(tables.to_data_stream(rows))

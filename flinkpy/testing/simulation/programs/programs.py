@@ -71,6 +71,7 @@ _NAMED = {
         Program("sql-over", sql_programs.sql_over),
         Program("sql-held-windows", sql_programs.sql_held_windows),
         Program("sql-sessions", sql_programs.sql_sessions),
+        Program("sql-versions", changing_programs.sql_versions),
         Program("sql-q4", changing_programs.q4, drains=True),
         Program("sql-q9", changing_programs.q9, drains=True),
         Program("sql-q18", changing_programs.q18, drains=True),

@@ -21,7 +21,7 @@ class FragileBatch:
         return self._maybe(batch)
 
 
-def _declare(
+def declare(
     tables: StreamTableEnvironment, env: StreamExecutionEnvironment, name: str, first: int
 ) -> None:
     """A table of keys, numbers and event times."""
@@ -53,8 +53,8 @@ def _written(env: StreamExecutionEnvironment, query: str) -> None:
     from flinkpy.table import StreamTableEnvironment
 
     tables = StreamTableEnvironment.create(env)
-    _declare(tables, env, "sent", 0)
-    _declare(tables, env, "received", 50_000)
+    declare(tables, env, "sent", 0)
+    declare(tables, env, "received", 50_000)
     rows: DataStream = tables.to_data_stream(tables.sql_query(query))
     write(rows)
 
