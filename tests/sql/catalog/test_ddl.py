@@ -117,6 +117,26 @@ def test_like_takes_what_its_options_say(
     assert keys is None or list(table.options) == keys
 
 
+def test_a_table_of_like_declares_over_the_columns_of_the_other(session: Session) -> None:
+    session.run(bids())
+    definition = sql.TableDefinition(
+        watermarks=(sql.WatermarkDefinition(name("at"), name("at")),),
+        primary_key=sql.PrimaryKey(("auction",)),
+    )
+    excluded = ("EXCLUDING", "ALL"), ("INCLUDING", "GENERATED")
+    session.run(like(*excluded, definition=definition, partitioned_by=("price",)))
+    made = session.manager.find_table(["other"])
+    assert made is not None
+    table = made[1]
+    assert isinstance(table, CatalogTable)
+    assert table.watermarks == definition.watermarks
+    assert table.primary_key == definition.primary_key
+    assert table.partition_keys == ("price",)
+    unknown = sql.TableDefinition(primary_key=sql.PrimaryKey(("action",)))
+    with pytest.raises(ValidationError, match="PRIMARY KEY names 'action', which is no column"):
+        session.run(like(("EXCLUDING", "CONSTRAINTS"), definition=unknown))
+
+
 def test_like_refuses_a_column_that_both_tables_have(session: Session) -> None:
     session.run(bids())
     twice = sql.TableDefinition((sql.ColumnDefinition("price", IntType()),))
