@@ -99,3 +99,56 @@ def test_state_of_other_aggregates_and_windows_is_refused(
 ) -> None:
     with pytest.raises(JobExecutionError, match=r"state of 'WindowAggregate\(.*of another query"):
         run(tmp_path, 2, savepoint, changed)
+
+
+MET = (
+    "INSERT INTO met SELECT o.n, o.k, r.n FROM timed AS o LEFT JOIN thirds FOR SYSTEM_TIME AS OF "
+    "o.ts AS r ON o.k = r.k"
+)
+
+
+def versions(folder: Path, parallelism: int, savepoint: str = "") -> StreamTableEnvironment:
+    """Numbers that meet the last multiple of three with their key."""
+    made = tables(folder, parallelism, savepoint)
+    made.execute_sql(
+        "CREATE TABLE timed (WATERMARK FOR ts AS ts) WITH ('rows-per-second' = '200') "
+        "LIKE numbers (OVERWRITING WATERMARKS OVERWRITING OPTIONS)"
+    )
+    made.execute_sql(
+        "CREATE VIEW thirds AS SELECT k, n, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k "
+        "ORDER BY ts DESC) AS rn FROM timed WHERE MOD(n, 3) = 0) WHERE rn = 1"
+    )
+    made.execute_sql(
+        "CREATE TABLE met (n BIGINT, k BIGINT, third BIGINT) WITH "
+        f"('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'parquet')"
+    )
+    return made
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1)])
+def test_a_join_with_versions_goes_on(before: int, after: int, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    inserts = versions(folder, before).create_statement_set()
+    inserts.add_insert_sql(MET).add_insert_sql("INSERT INTO seen SELECT n FROM timed")
+    job = inserts.execute().get_job_client()
+    assert job is not None
+    assert 100 <= len(wait_for_rows({"seen": 100}, 60)["seen"]) < ROWS
+    savepoint = job.stop_with_savepoint(False, str(tmp_path / "savepoints")).result()
+    clear_results()
+    assert 0 < len(met(folder)) < ROWS
+    versions(folder, after, savepoint).execute_sql(MET).wait(60_000)
+    expected = [
+        (n, n % KEYS, max(filter(is_third, range(n % KEYS, n + 1, KEYS)), default=None))
+        for n in range(ROWS)
+    ]
+    assert met(folder) == expected
+
+
+def is_third(n: int) -> bool:
+    return n % 3 == 0
+
+
+def met(folder: Path) -> list[tuple[int, int, int | None]]:
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name[0] != "."]
+    rows = [row for path in files for row in pq.read_table(path).to_pylist()]
+    return sorted((row["n"], row["k"], row["third"]) for row in rows)
