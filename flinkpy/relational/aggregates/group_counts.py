@@ -111,7 +111,7 @@ class Average(Sum):
 
 def averages(sums: npt.NDArray[Any], counts: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
     """The quotients as a column of this type; null where the count is 0."""
-    divisors = np.maximum(counts, 1)
+    divisors = np.where(counts == 0, 1, counts)  # more rows may have been taken back than came
     with np.errstate(invalid="ignore"):
         means = sums / divisors if sums.dtype == np.float64 else _cut(sums, divisors)
     return wrapped(means, kind, counts == 0)

@@ -179,16 +179,19 @@ def decimal_averages(
     """The exact quotients, rounded half up to the scale of this type; null where the count is 0.
     ``sums`` are digits with this ``scale``."""
     factor = 10 ** max(kind.scale - scale, 0)
-    divisors = np.maximum(counts, 1)
+    # more rows may have been taken back than came
+    divisors, signs = np.maximum(np.abs(counts), 1), np.where(counts < 0, -1, 1)
     largest = int(divisors.max()) if len(divisors) else 1
     if sums.dtype != WIDE and 2 * (_reach(sums) * factor + largest) < _LIMIT:
         scaled = np.abs(sums) * factor
-        quotients = np.sign(sums) * ((2 * scaled + divisors) // (2 * divisors))
+        quotients = signs * np.sign(sums) * ((2 * scaled + divisors) // (2 * divisors))
     else:
         quotients = wide_of(
             [
-                _divided(value * factor, count)
-                for value, count in zip(whole_numbers(sums), divisors.tolist())
+                _divided(value * sign * factor, count)
+                for value, sign, count in zip(
+                    whole_numbers(sums), signs.tolist(), divisors.tolist()
+                )
             ]
         )
     return decimals_or_null(quotients, kind, counts == 0)

@@ -51,7 +51,7 @@ from flinkpy.sql.physical.physical_nodes import (
     WindowTableFunction,
     with_inputs,
 )
-from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind, WindowSpec
+from flinkpy.sql.rex.relational_terms import JoinKind, WindowKind
 from flinkpy.sql.rex.rex_nodes import SortKey
 
 UPSERTS = ChangelogMode.upsert()
@@ -88,15 +88,7 @@ def takes_of(node: PhysicalNode) -> ChangelogMode:
         return node.takes
     if isinstance(node, WindowTableFunction):
         return INSERT_ONLY if node.window.kind is WindowKind.SESSION else UPSERTS
-    if isinstance(node, WindowAggregate):
-        return UPSERTS if _takes_rows_back(node.window) else INSERT_ONLY
     return UPSERTS if type(node) in _TAKE_CHANGES else INSERT_ONLY
-
-
-def _takes_rows_back(window: WindowSpec) -> bool:
-    """Whether a row that goes is in the windows of the row that came: the machine's time has gone
-    on in between."""
-    return not window.is_processing
 
 
 _TAKE_CHANGES = frozenset[type[PhysicalNode]](
@@ -111,6 +103,7 @@ _TAKE_CHANGES = frozenset[type[PhysicalNode]](
         DistinctBuckets,
         Exchange,
         GroupAggregate,
+        WindowAggregate,
         RegularJoin,
         TemporalJoin,
         ChangingRank,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from flinkpy.common.types import RowKind
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from flinkpy.graph.transformations import OneInputTransformation, PartitionTransformation
@@ -39,7 +42,7 @@ class OneTable:
 
 @dataclass
 class StatementByHand:
-    """A query of STREAMING over one table, as a chain; kinds of rows are left out."""
+    """A query of STREAMING over one table, as a chain; kinds of what is given are left out."""
 
     session: Session
     text: str
@@ -67,13 +70,15 @@ class StatementByHand:
         """What the clock shows, in milliseconds."""
         return self.harness.timers.now_ms()
 
-    def push(self, **columns: list[Any]) -> None:
-        """Rows with these columns come now; what else the statement reads is null."""
+    def push(self, kinds: Sequence[RowKind] = (), **columns: list[Any]) -> None:
+        """Rows with these columns come now; what else the statement reads is null. Without
+        ``kinds`` all are inserts."""
         [count] = {len(each) for each in columns.values()}
         nothing = [None] * count
         arrays = [pa.array(columns.get(f.name, nothing), f.type) for f in self.table.schema]
         data = pa.RecordBatch.from_arrays(arrays, schema=self.table.schema)
-        self.harness.chain.batch_inputs()[0](ColumnBatch(data))
+        values = np.array([each.value for each in kinds], np.int8) if kinds else None
+        self.harness.chain.batch_inputs()[0](ColumnBatch(data, None, values))
         self.harness.settle()
 
     def wait(self, seconds: float) -> None:

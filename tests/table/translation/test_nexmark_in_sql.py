@@ -15,7 +15,7 @@ import pytest
 from examples.nexmark.queries_in_sql import SQL, auction_house, query
 from flinkpy.common.types import RowKind
 from flinkpy.connectors.memory.nexmark import NexmarkGenerator
-from flinkpy.relational.windows.held_aggregates import ChangingAggregatesOperator
+from flinkpy.relational.windows.changes.changing_aggregates import ChangingAggregatesOperator
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.table import TableEnvironment
 from tests.nexmark_in_python import NAIVE, events_of

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flinkpy.common.changelog_mode import ALL_CHANGES
+from flinkpy.common.types import RowKind
+from flinkpy.relational.windows.changes.changing_aggregates import ChangingAggregatesOperator
+from flinkpy.sql.catalog.catalog_port import CatalogTable, ObjectPath, SourceAbilities
 from flinkpy.sql.parsing import parse_statement
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.statements import Insert
@@ -183,6 +188,85 @@ def test_bids_of_ten_seconds_are_counted_by_the_clock() -> None:
     come(8)
     statement.wait(30)
     assert statement.given == [(8, 1, first + 10_000, first + 20_000)]
+
+
+# what comes in a window, and what live Flink 2.3 gives of it: COUNT(*), COUNT(n), SUM, MAX, MIN,
+# AVG and COUNT(DISTINCT n) of each key
+CHANGES: list[tuple[str, dict[str, tuple[int | None, ...]]]] = [
+    (
+        "+a5 +a7 +b1 +c4 +d6 +d9 -d9 +e3 -e3 +n",
+        {
+            "a": (2, 2, 12, 7, 5, 6, 2),
+            "b": (1, 1, 1, 1, 1, 1, 1),
+            "c": (1, 1, 4, 4, 4, 4, 1),
+            "d": (1, 1, 6, 6, 6, 6, 1),
+            "n": (1, 0, None, None, None, None, 0),
+        },
+    ),
+    ("-d6 +d7 -m5 +m5 +m9", {"m": (1, 1, 9, 9, 9, 9, 1)}),
+    (
+        "-a8 -a7 +b1 -b1 +f2 -f1 +f4 -f4 +f5 +f6 -g1 -g1 -h3 +h4 +h4",
+        {
+            "a": (-2, -2, -15, None, None, 7, 0),
+            "g": (-2, -2, -2, None, None, 1, 0),
+            "f": (2, 2, 12, 6, 2, 6, 3),
+            "h": (1, 1, 5, 4, 4, 5, 1),
+        },
+    ),
+]
+
+
+class Changing(Session):
+    """A session whose table gives all kinds of changes."""
+
+    def source_abilities(self, path: ObjectPath, table: CatalogTable) -> SourceAbilities:
+        return replace(super().source_abilities(path, table), changes=ALL_CHANGES)
+
+
+@pytest.fixture(scope="module")
+def changing(session: Session) -> Session:
+    return Changing(session.tables, is_batch=False)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("kind", ["tumble", "session"])
+def test_a_row_that_is_taken_back_in_another_window_is_subtracted_there(
+    changing: Session, kind: str, at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ChangingAggregatesOperator, "most", 3)
+    statement = begun(
+        changing,
+        "SELECT k, COUNT(*), COUNT(n), SUM(n), MAX(n), MIN(n), AVG(n), COUNT(DISTINCT n), "
+        f"AVG(CAST(n AS DECIMAL(8, 2))) FROM {WINDOWS[kind]} {GROUPED}",
+    )
+    for text, expected in CHANGES:
+        changes = text.split()
+        kinds = [RowKind.INSERT if each[0] == "+" else RowKind.DELETE for each in changes]
+        keys = [each[1] for each in changes]
+        numbers = [int(each[2:]) if each[2:] else None for each in changes]
+        for part in [slice(None)] if at_once else [slice(at, at + 1) for at in range(len(keys))]:
+            statement.push(kinds[part], k=keys[part], n=numbers[part])
+        statement.wait(4)
+        given = statement.given
+        assert {row[0]: row[1:-1] for row in given} == expected
+        assert len(given) == len(expected)
+        assert all(
+            row[-1] is None if row[2] == 0 else abs(float(row[-1]) - row[3] / row[2]) < 1e-5
+            for row in given
+        )
+
+
+def test_windows_of_changes_in_processing_time_have_their_grouping_sets(changing: Session) -> None:
+    text = f"SELECT k, window_start, SUM(n) FROM {WINDOWS['tumble']} "
+    statement = begun(changing, text + "GROUP BY window_start, window_end, ROLLUP (k)")
+    first = statement.now
+    statement.push(k=["a", "b", "a"], n=[1, 2, 3])
+    statement.wait(4)
+    assert {*statement.given} == {("a", first, 4), ("b", first, 2), (None, first, 6)}
+    statement.push([RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER], k=["a", "b"], n=[3, 5])
+    statement.wait(4)
+    # of all keys as many rows came as went
+    assert {*statement.given} == {("a", first + 4000, -3), ("b", first + 4000, 5)}
 
 
 BY_WINDOW = "PARTITION BY window_start, window_end, k ORDER BY"

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES
@@ -15,12 +15,16 @@ from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.operators.columnar.column_operators import columns
 from flinkpy.relational.changed_rows import are_added
 from flinkpy.relational.relational_operator import empty_batch, with_schema
-from flinkpy.relational.state.taken_back import contents, taken_back
+from flinkpy.relational.windows.changes.net_rows import are_left, are_there, results_of_changes
 from flinkpy.relational.windows.held_windows import WindowedInput
 from flinkpy.relational.windows.sessions.held_sessions import HeldSessionsOperator
 from flinkpy.relational.windows.sessions.session_rows import EndedSessions
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.sql.rex.rex_nodes import AggregateCall
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _IS_ADDED = pa.field("is added", pa.bool_())
 
@@ -51,19 +55,23 @@ class ChangingSessionsOperator(HeldSessionsOperator):
 
     def results(self, ended: EndedSessions) -> pa.RecordBatch:
         *values, is_added = ended.data.columns[: len(self.input.schema)]
-        stays = _are_left(values, is_added.to_numpy(zero_copy_only=False))
-        if not stays.any():
-            return empty_batch(self.schema)
-        data = ended.data.filter(pa.array(stays))
-        return super().results(EndedSessions(data, ended.starts[stays], ended.ends[stays]))
+        added = is_added.to_numpy(zero_copy_only=False)
+        # equal rows of different sessions have nothing to do with each other
+        left = are_left([*values, pa.array(ended.starts)], added)
+        ended, added = _those(ended, left), added[left]
+        numbers, groups = self.groups_of(ended)
+        ended = _those(ended, are_there(added, groups, len(numbers)))
+        return super().results(ended) if ended.data.num_rows else empty_batch(self.schema)
+
+    def results_of(
+        self,
+        kinds: Sequence[pa.DataType],
+        data: pa.RecordBatch,
+        groups: npt.NDArray[np.int64],
+        size: int,
+    ) -> list[pa.Array]:
+        return results_of_changes(self.calls, kinds, data, groups, size)
 
 
-def _are_left(values: Sequence[pa.Array], is_added: np.ndarray) -> np.ndarray:
-    """Which of the rows are there in the end. All come before one is taken back, in whatever order
-    they were held."""
-    count = len(is_added)
-    rows = pa.RecordBatch.from_arrays(list(values), names=[str(at) for at in range(len(values))])
-    places = np.arange(count) + np.where(is_added, 0, count)
-    stay, _ = taken_back(contents(rows), places, is_added)
-    left: np.ndarray = stay
-    return left
+def _those(ended: EndedSessions, rows: npt.NDArray[np.bool_]) -> EndedSessions:
+    return EndedSessions(ended.data.filter(pa.array(rows)), ended.starts[rows], ended.ends[rows])

@@ -4,6 +4,7 @@ ended, and then grouped."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,6 +17,10 @@ from flinkpy.relational.windows.sessions.session_rows import EndedSessions
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.window_times import with_times
 from flinkpy.sql.rex.rex_nodes import AggregateCall
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class HeldSessionsOperator(RowsOfSessionsOperator):
@@ -44,17 +49,30 @@ class HeldSessionsOperator(RowsOfSessionsOperator):
         super().close()
 
     def results(self, ended: EndedSessions) -> pa.RecordBatch:
-        names, width = self.input.schema.names, len(self.input.schema)
-        keys = [ended.data.column(names.index(each)) for each in self.input.keys]
-        bounds = [pa.array(ended.starts), pa.array(ended.ends)]
-        numbers = GroupNumbers(range(2 + len(keys)))
-        places = [*bounds, *keys]
-        groups = numbers.of(
-            pa.RecordBatch.from_arrays(places, names=[str(at) for at in range(len(places))])
-        )
+        numbers, groups = self.groups_of(ended)
         starts, ends, *columns = numbers.key_columns()
-        kinds = [field.type for field in self.schema][len(keys) : len(keys) + len(self.calls)]
-        data = ended.data.select(list(range(width)))
-        columns += results_of_groups(self.calls, kinds, data, groups, len(numbers))
+        at = len(columns)
+        kinds = [field.type for field in self.schema][at : at + len(self.calls)]
+        data = ended.data.select(range(len(self.input.schema)))
+        columns += self.results_of(kinds, data, groups, len(numbers))
         times = self.times(starts.to_numpy(), ends.to_numpy())
         return with_times(columns, self.properties, times, self.schema)
+
+    def groups_of(self, ended: EndedSessions) -> tuple[GroupNumbers, npt.NDArray[np.int64]]:
+        """The groups by start, end and key, and to which each row belongs."""
+        names = self.input.schema.names
+        keys = [ended.data.column(names.index(each)) for each in self.input.keys]
+        places = [pa.array(ended.starts), pa.array(ended.ends), *keys]
+        numbers = GroupNumbers(range(len(places)))
+        rows = pa.RecordBatch.from_arrays(places, names=[str(at) for at in range(len(places))])
+        return numbers, numbers.of(rows)
+
+    def results_of(
+        self,
+        kinds: Sequence[pa.DataType],
+        data: pa.RecordBatch,
+        groups: npt.NDArray[np.int64],
+        size: int,
+    ) -> list[pa.Array]:
+        """The results of the calls, of these types, for so many groups of the rows."""
+        return results_of_groups(self.calls, kinds, data, groups, size)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from flinkpy.datastream.streams.recorded import ColumnStream
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.relational.ordering.rank_rows import RankSpec
-from flinkpy.relational.windows.held_aggregates import (
-    ChangingAggregatesOperator,
-    HeldAggregatesOperator,
-)
+from flinkpy.relational.windows.changes.changing_aggregates import ChangingAggregatesOperator
+from flinkpy.relational.windows.held_aggregates import HeldAggregatesOperator
 from flinkpy.relational.windows.held_windows import WindowedInput, slicing_for
 from flinkpy.relational.windows.joined_windows import JoinedWindowsOperator
 from flinkpy.relational.windows.partial_aggregates import PartialAggregatesOperator

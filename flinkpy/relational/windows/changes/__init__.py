@@ -1,0 +1,1 @@
+"""Windows over rows that change."""
