@@ -15,9 +15,9 @@ from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, Control
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import StreamOperator, Work, run_to_end
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.context import OperatorContext, Output, TaskInfo
 from flinkpy.operators.functions import KeyedProcessFunction
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.process.interval_join import IntervalJoinOperator
 from flinkpy.operators.process.join_functions import ProcessJoinFunction
 from flinkpy.operators.process.process_operators import KeyedProcessOperator

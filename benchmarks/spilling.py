@@ -28,8 +28,8 @@ from flinkpy.common.logical_types.logical_type import BigIntType
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.batch.batch_forms import batch_form
-from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.keyed_columns.distinct_rows import DistinctRowsOperator
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
 from flinkpy.relational.hash_groups.hash_aggregate import HashAggregateOperator
 from flinkpy.relational.joins.hash_join import HashJoinOperator
 from flinkpy.relational.joins.join_of_tables import JoinSpec

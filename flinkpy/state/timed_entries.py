@@ -59,6 +59,24 @@ class TimedEntries(ABC):
     def pieces(self, moment: int, key: Any) -> list[tuple[int, Any]]:
         """The numbers and values of a key at a moment, in the order of their numbers."""
 
+    # -- entries with a name -----------------------------------------------------------------------
+
+    @abstractmethod
+    def put_values(
+        self, moment: int, keys: list[Any], names: list[bytes], values: list[bytes]
+    ) -> None:
+        """Stores a value under each key and name."""
+
+    @abstractmethod
+    def values_of(self, moment: int, keys: list[Any], names: list[bytes]) -> dict[bytes, Any]:
+        """The values that are there, by name. No two of the keys have one name."""
+
+    @abstractmethod
+    def values_behind(
+        self, moment: int, key: Any, name: bytes | None, most: int
+    ) -> list[tuple[bytes, Any]]:
+        """Names and values of a key, behind a name (None: from the first one), in their order."""
+
     # -- entries with a name and no value ----------------------------------------------------------
 
     @abstractmethod

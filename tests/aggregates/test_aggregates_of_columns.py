@@ -23,8 +23,8 @@ from flinkpy.columns.expression_functions import col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.batch.batch_forms import batch_form
-from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.keyed_columns.aggregate_of_all import AggregatesOfAllOperator
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
 from flinkpy.windowing.slicing import Slicing
 from tests.windowing.slice_harness import Alone, aggregate_windows
 

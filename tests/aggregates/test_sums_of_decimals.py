@@ -20,8 +20,8 @@ from flinkpy.columns.aggregate_plan import aggregate_calls
 from flinkpy.columns.expression_functions import col
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import UserCodeError
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
-from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.keyed_columns.running_aggregate import KeyedColumnAggregateOperator
 from tests.table.harness import run
 
 EXACT = Context(prec=200)

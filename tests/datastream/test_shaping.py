@@ -32,16 +32,16 @@ from flinkpy.datastream.state import StateTtlConfig
 from flinkpy.datastream.window import TumblingEventTimeWindows
 from flinkpy.graph.transformations import OneInputTransformation
 from flinkpy.operators.batch.batch_forms import batch_form
-from flinkpy.operators.columnar.aggregate_of_all import (
+from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
+from flinkpy.operators.keyed_columns.aggregate_of_all import (
     AggregatesOfAllOperator,
     LocalAggregatesOperator,
 )
-from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
-from flinkpy.operators.columnar.distinct_rows import (
+from flinkpy.operators.keyed_columns.distinct_rows import (
     DistinctRowsOperator,
     ExpiringDistinctRowsOperator,
 )
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.results.limit import LimitOperator
 from flinkpy.table.expressions import col, concat, lit
 from flinkpy.windowing.slices.operator import SliceOperator

@@ -31,10 +31,10 @@ from flinkpy.core.elements import (
 )
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
-from flinkpy.operators.columnar.state_tables import from_bytes
+from flinkpy.operators.columnar.tables_by_group import from_bytes
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.functions import KeyedProcessFunction
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.process.interval_join import IntervalJoinOperator
 from flinkpy.operators.process.join_functions import ProcessJoinFunction
 from flinkpy.operators.process.key_timers import TimerQueue

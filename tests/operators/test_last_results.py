@@ -17,9 +17,9 @@ from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
-from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.guarding.with_policy import with_policy
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.keyed_columns.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.results.last_results import LastResultsOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
 from flinkpy.table.expressions import col

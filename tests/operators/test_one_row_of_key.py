@@ -16,10 +16,10 @@ from flinkpy.core.elements import ColumnBatch
 from flinkpy.metrics.definitions import SPILLED_BYTES
 from flinkpy.operators.base import StreamOperator
 from flinkpy.operators.batch.batch_forms import batch_form
-from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator
-from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
-from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
+from flinkpy.operators.keyed_columns.aggregate_of_all import AggregatesOfAllOperator
+from flinkpy.operators.keyed_columns.distinct_rows import DistinctRowsOperator
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.keyed_columns.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.table.expressions import col
 from tests.open_files import open_spill_files
 from tests.operators.harness import ChainHarness, linear

@@ -21,10 +21,6 @@ from flinkpy.connectors.memory.joined_tables import HeldTable
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
-from flinkpy.operators.columnar.aggregate_of_all import (
-    AggregatesOfAllOperator,
-    LocalAggregatesOperator,
-)
 from flinkpy.operators.columnar.column_operators import (
     ColumnOperator,
     ColumnsToRowsOperator,
@@ -34,21 +30,25 @@ from flinkpy.operators.columnar.column_operators import (
     RowsToColumnsOperator,
     SelectColumnsOperator,
 )
-from flinkpy.operators.columnar.distinct_rows import (
-    DistinctRowsOperator,
-    ExpiringDistinctRowsOperator,
-)
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.reshaping import (
     AlignColumnsOperator,
     DropColumnsOperator,
     RenameColumnsOperator,
     WithColumnsOperator,
 )
-from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.columnar.table_join import JoinTableOperator
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.event_time.watermarks import TimestampsAndWatermarksOperator
+from flinkpy.operators.keyed_columns.aggregate_of_all import (
+    AggregatesOfAllOperator,
+    LocalAggregatesOperator,
+)
+from flinkpy.operators.keyed_columns.distinct_rows import (
+    DistinctRowsOperator,
+    ExpiringDistinctRowsOperator,
+)
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.keyed_columns.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.results.limit import LimitOperator, LocalLimitOperator
 from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.operators.sinks.sink_port import Sink, SinkWriter

@@ -4,9 +4,10 @@ savepoints and another parallelism in the middle, and with groups that expire.""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,9 @@ from flinkpy.common.logical_types.logical_type import BigIntType, VarCharType
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import SavepointRestoreError
 from flinkpy.core.keys import channel_of_key_group
-from flinkpy.operators.columnar.state_tables import group_numbers
+from flinkpy.core.options.state import ROCKSDB_OBJECTS, STATE_BACKEND
+from flinkpy.operators.columnar.rows_on_disk import RowsOnDisk
+from flinkpy.operators.columnar.tables_by_group import group_numbers
 from flinkpy.relational.aggregates.aggregate_code import AggregateCode, with_code
 from flinkpy.relational.functions.user_defined import AggregateFunction
 from flinkpy.relational.groups.changing_groups import GroupAggregateOperator, GroupSpec
@@ -39,6 +42,7 @@ from tests.relational.changing_groups_in_python import (
     present,
 )
 
+NO_ROOM: dict[str, Any] = {STATE_BACKEND.key: "rocksdb", ROCKSDB_OBJECTS.key: "0 b"}
 ROWS = pa.schema(
     [
         ("a", pa.int64()),
@@ -212,10 +216,16 @@ class SubtasksOfGroups(Subtasks):
 
     output: GatheredChanges
 
-    def __init__(self, make: Callable[[], Any], keys: Sequence[int], schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        keys: Sequence[int],
+        schema: pa.Schema,
+        configuration: dict[str, Any] | None = None,
+    ) -> None:
         self._keys = [schema.names[at] for at in keys]
         self._schema = schema
-        super().__init__(make)
+        super().__init__(make, configuration=configuration)
 
     def new_output(self) -> GatheredChanges:
         return GatheredChanges()
@@ -258,10 +268,17 @@ def schema_of_results(keys: Sequence[int], names: Sequence[str]) -> pa.Schema:
     return pa.schema([*(ROWS.field(at) for at in keys), *results])
 
 
-def subtasks_of(keys: Sequence[int], names: Sequence[str], **more: Any) -> SubtasksOfGroups:
+def subtasks_of(
+    keys: Sequence[int],
+    names: Sequence[str],
+    configuration: dict[str, Any] | None = None,
+    **more: Any,
+) -> SubtasksOfGroups:
     spec = GroupSpec(tuple(keys), tuple(CALLS[name][0] for name in names), **more)
     schema = schema_of_results(keys, names)
-    return SubtasksOfGroups(lambda: GroupAggregateOperator(spec, ROWS, schema), keys, ROWS)
+    return SubtasksOfGroups(
+        lambda: GroupAggregateOperator(spec, ROWS, schema), keys, ROWS, configuration
+    )
 
 
 def twin_of(keys: Sequence[int], names: Sequence[str], ttl_ms: int = 0) -> GroupsInPython:
@@ -308,6 +325,62 @@ def test_each_batch_gives_the_net_changes_of_its_keys(data: st.DataObject) -> No
             subtasks.restart(data.draw(st.sampled_from([1, 3])))
         elif data.draw(st.integers(0, 3)) == 0:
             subtasks.restart(1)
+    subtasks.close()
+
+
+@pytest.fixture
+def _writes_row_by_row() -> Iterator[None]:
+    pytest.importorskip("rocksdict")
+    with mock.patch.multiple(RowsOnDisk, few=1, at_once=1):
+        yield
+
+
+@pytest.mark.usefixtures("_writes_row_by_row")
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_groups_without_room_in_memory_change_as_groups_in_memory(data: st.DataObject) -> None:
+    takes_back, ttl_ms = data.draw(st.booleans()), data.draw(st.sampled_from([0, 1000]))
+    keys = data.draw(st.sampled_from([key for key in KEYS.values() if key]))
+    names = data.draw(st.lists(st.sampled_from(sorted(CALLS)), max_size=4, unique=True))
+    changes = data.draw(changelogs(takes_back))
+    more = {"takes_back": takes_back, "ttl_ms": ttl_ms}
+    found = [subtasks_of(keys, names, each, **more) for each in (NO_ROOM, {})]
+    for batch in pushed_in_batches(changes, data.draw(st.sampled_from([1, 7, 100]))):
+        elapsed = data.draw(st.sampled_from([0, 0.4, 1.2]))
+        for each in found:
+            each.timers.clock.advance(elapsed)
+        on_disk, in_memory = (sorted(each.push_changes(batch), key=repr) for each in found)
+        assert repr(on_disk) == repr(in_memory)
+        if data.draw(st.integers(0, 3)) == 0:
+            backend = data.draw(st.sampled_from([NO_ROOM, NO_ROOM, {}]))
+            found[0].restart(data.draw(st.sampled_from([1, 3])), backend)
+    for each in found:
+        each.close()
+
+
+@pytest.mark.usefixtures("_writes_row_by_row")
+def test_a_group_that_ended_on_its_way_to_disk_does_not_come_back() -> None:
+    subtasks = subtasks_of((0,), ["COUNT(*)"], NO_ROOM)
+    rows = [(key, None, 1, None, None, "u", True) for key in range(10)]
+    subtasks.push_changes([(INSERT, row) for row in rows])  # all leave, and none is written yet
+    assert subtasks.push_changes([(DELETE, rows[9])]) == [(DELETE, (9, 1))]
+    for _ in range(10):
+        subtasks.push_changes([(INSERT, rows[0])])
+    assert subtasks.push_changes([(INSERT, rows[9])]) == [(INSERT, (9, 1))]
+    subtasks.close()
+
+
+@pytest.mark.usefixtures("_writes_row_by_row")
+def test_state_of_expired_groups_is_swept_from_disk() -> None:
+    names = ["COUNT(*)", "LISTAGG"]
+    subtasks = subtasks_of((0,), names, NO_ROOM, ttl_ms=1000)
+    rows = [(INSERT, (key, None, key % 3, None, None, "u", True)) for key in range(300)]
+    for batch in pushed_in_batches(rows, 10):
+        subtasks.push_changes(batch)
+        subtasks.timers.clock.advance(0.1)
+    [operator] = subtasks.operators
+    written = sum(data.num_rows for data in operator._disk.all_rows())
+    assert written < 200
     subtasks.close()
 
 

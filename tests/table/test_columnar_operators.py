@@ -30,9 +30,9 @@ from flinkpy.operators.columnar.column_operators import (
     RowsToColumnsOperator,
     SelectColumnsOperator,
 )
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.columnar.key_index import KeyIndex
-from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.keyed_columns.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from tests.operators.batch_harness import BatchHarness
 from tests.table.harness import run

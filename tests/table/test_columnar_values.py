@@ -24,9 +24,9 @@ from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.batch.batch_forms import batch_form
-from flinkpy.operators.columnar import state_tables
-from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
-from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
+from flinkpy.operators.keyed_columns import state_tables
+from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
+from flinkpy.operators.keyed_columns.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.windowing.slicing import Slicing
 from tests.windowing.slice_harness import (
     MAX_PARALLELISM,

@@ -11,7 +11,7 @@ import pytest
 from flinkpy.core.elements import ColumnBatch, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.metrics.definitions import ENTRIES
-from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
+from flinkpy.operators.keyed_columns.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 from flinkpy.windowing.slices.column_slices import FieldSlices

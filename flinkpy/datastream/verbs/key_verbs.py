@@ -111,7 +111,7 @@ def aggregate_running(by_key: Keyed, kind: str, wanted: object) -> RecordedStrea
     stream, key = by_key
     position: Any = field_position(stream, kind, wanted)
     if stream.is_columnar and kind in OF_FIELDS:
-        from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
+        from flinkpy.operators.keyed_columns.running_aggregate import KeyedColumnAggregateOperator
 
         return stream.apply_columns(
             name, KeyedColumnAggregateOperator(kind, position, by_key.columns(f"{kind}()")), key=key
@@ -130,7 +130,7 @@ def aggregate_expressions(
     """Implements ``aggregate``. ``of_table``: it aggregates only the last result of each key."""
     from flinkpy.columns.aggregate_plan import plan_aggregates
     from flinkpy.columns.expression_functions import refuse_doubles
-    from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
+    from flinkpy.operators.keyed_columns.group_aggregate import KeyedAggregatesOperator
 
     refuse_no_aggregates(aggregates)
     keys = by_key.columns("aggregate()")

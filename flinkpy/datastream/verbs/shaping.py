@@ -127,7 +127,7 @@ def distinct_records(
         rows, by_arrival = by_key.stream.as_rows(), KeyedFilterOperator(_IsFirst(ttl), by_key.key)
         by_arrival.by_time = False  # in BATCH too, as over columns
         return rows.apply("Distinct", by_arrival, rows.output_type, by_key.key)
-    from flinkpy.operators.columnar.distinct_rows import (
+    from flinkpy.operators.keyed_columns.distinct_rows import (
         DistinctRowsOperator,
         ExpiringDistinctRowsOperator,
     )
@@ -206,7 +206,7 @@ def aggregate_all(
     """Implements ``aggregate`` without keys. ``of_table``: it aggregates only the last result of
     each key."""
     from flinkpy.columns.aggregate_plan import plan_aggregates
-    from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator
+    from flinkpy.operators.keyed_columns.aggregate_of_all import AggregatesOfAllOperator
 
     refuse_no_aggregates(aggregates)
     with located():

@@ -20,8 +20,8 @@ from flinkpy.metrics.definitions import SPILLED_BYTES
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.batch.batch_operator import BatchOperator
 from flinkpy.operators.columnar.column_operators import columns, explained
-from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
 from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.keyed_columns.state_tables import KeyedColumnsOperator
 from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.operators.spilling.key_partitions import KeyPartitions, RowWeight
 from flinkpy.operators.spilling.operator_memory import OperatorMemory

@@ -100,6 +100,11 @@ class KeyedAccumulators:
         if values is not None:
             self._values.put(ids, values, keys)
 
+    @property
+    def arrays(self) -> tuple[Grown, Grown]:
+        """What it keeps by key number."""
+        return self._counts, self._values
+
     def results(self, keys: int) -> Any:
         """The aggregates of all keys."""
         return self.of.results(self._counts.reach(keys)[:keys], self._values.reach(keys)[:keys])

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-_ROOMS = ("flinkpy.relational", "flinkpy.operators.columnar")  # of classes that hold state
+_ROOMS = (
+    "flinkpy.relational",
+    "flinkpy.operators.columnar",
+    "flinkpy.operators.keyed_columns",
+)  # of classes that hold state
 
 
 def held_bytes(*parts: object, with_data: bool = True) -> int:

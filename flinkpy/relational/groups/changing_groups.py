@@ -20,14 +20,17 @@ from flinkpy.common.types import RowKind
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import SavepointRestoreError
-from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
-from flinkpy.operators.columnar.state_tables import from_bytes, key_of_group
+from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, encoded
+from flinkpy.operators.columnar.rows_on_disk import RowsOnDisk
+from flinkpy.operators.columnar.tables_by_group import from_bytes, key_of_group
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.aggregates.calls_of_groups import plain_type
 from flinkpy.relational.groups.changed_results import ChangedResults
 from flinkpy.relational.groups.changing_calls import BatchOfGroups, ChangingCalls, HasEntries
+from flinkpy.relational.groups.listed_parts import listed, unlisted
+from flinkpy.relational.key_columns import key_batch
 from flinkpy.relational.relational_operator import RelationalOperator
 from flinkpy.relational.state.expiry_of_numbers import Expiry
 from flinkpy.relational.state.key_numbers import KeyNumbers
@@ -82,7 +85,9 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
         data = batch.data
         now_ms = self.context.clock.time_ms() if self._expiry is not None else 0
         self._sweep(now_ms, data.num_rows)
-        keyed = self._groups.of(self._key_columns(data))
+        keys = self._key_columns(data)
+        self._bring_back(keys)
+        keyed = self._groups.of(keys)
         numbers = keyed.ids
         was = ~keyed.is_new
         if self._expiry is not None:
@@ -96,6 +101,7 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
         after = self._calls.results_of(numbers)
         if not is_now.all():
             self._forget(numbers[~is_now])
+        self._relieve(data.num_rows)
         firsts = pa.array(keyed.firsts)
         sends_before = self.spec.changes.contains(RowKind.UPDATE_BEFORE)
         return ChangedResults(was, is_now, sends_before=sends_before).rows(
@@ -137,6 +143,8 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
     def _forget(self, numbers: npt.NDArray[np.int64]) -> None:
         """These groups are gone."""
         self._clear(numbers)
+        if self._disk is not None and self._disk.holds:
+            self._disk.remove(key_batch(self._groups.keys_of(numbers).columns))
         if self._expiry is not None:
             self._expiry.forget(numbers)
         self._groups.free(numbers)
@@ -152,6 +160,8 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
             expired = self._expiry.expired(now_ms, max(_FEWEST, _SHARE * rows))
             if len(expired):
                 self._forget(expired)
+            if self._disk is not None:
+                self._disk.sweep(max(_FEWEST, rows), lambda data: self._has_expired(data, now_ms))
 
     def _expire(
         self, numbers: npt.NDArray[np.int64], was: npt.NDArray[np.bool_], now_ms: int
@@ -164,6 +174,63 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
             was[expired] = False
         self._expiry.touch(numbers, now_ms)
 
+    def _has_expired(self, data: pa.RecordBatch, now_ms: int) -> Any:
+        written: Any = data.column(_WRITTEN).to_numpy()
+        return written <= now_ms - self.spec.ttl_ms
+
+    # -- groups on disk ----------------------------------------------------------------------------
+
+    def _bring_back(self, keys: pa.RecordBatch) -> None:
+        """Has in memory what is on disk of these groups."""
+        if self._disk is None or not self._disk.holds:
+            return
+        unknown = np.flatnonzero(self._groups.find(keys) < 0)
+        if len(unknown):
+            wanted = key_batch(keys.take(pa.array(unknown)).columns)
+            wanted = wanted.take(pa.array(encoded(wanted.columns).firsts))
+            for rows in self._disk.taken(wanted):
+                self._take_in(rows)
+
+    def _relieve(self, rows: int) -> None:
+        """Groups beyond their share of memory leave it."""
+        disk = self._disk
+        if disk is None or not disk.is_due(rows):
+            return
+        if disk.is_too_much(len(self._groups), self.bytes_held()):
+            groups = self._groups
+            keys = groups.freeze()
+            numbers = keys.numbers()
+            columns = [*keys.take(numbers).columns, *self._kept_columns(numbers)]
+            place_of = np.zeros(groups.size, np.int64)
+            place_of[numbers] = np.arange(len(numbers))
+            for entries, kind in zip(self._calls.with_entries.values(), self._list_types()):
+                owners, data = entries.freeze_entries()()
+                columns.append(listed(place_of[owners], data.columns, kind, len(numbers)))
+            self._begin_anew()
+            left = pa.RecordBatch.from_arrays(columns, schema=self._schema_on_disk())
+            disk.leave(groups.index, numbers, left)
+
+    def _take_in(self, rows: pa.RecordBatch) -> None:
+        """Groups that were on disk, of which memory has none."""
+        width = len(self._region_schema)
+        numbers = self._restore_groups(rows.select(range(width)))
+        for entries, lists in zip(self._calls.with_entries.values(), rows.columns[width:]):
+            owners, columns = unlisted(lists, numbers)
+            data = pa.RecordBatch.from_arrays(columns, schema=entries.entries_schema)
+            entries.restore_entries((owners, data), self._groups.size)
+
+    def _keys_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return key_batch(rows.columns[: len(self._key_schema)])
+
+    def _list_types(self) -> list[pa.DataType]:
+        with_entries = self._calls.with_entries.values()
+        return [pa.list_(pa.struct(list(each.entries_schema))) for each in with_entries]
+
+    def _schema_on_disk(self) -> pa.Schema:
+        """A row for each group, with a list of its rows in each part of the state that has many."""
+        lists = [pa.field(f"list {at}", kind) for at, kind in enumerate(self._list_types())]
+        return pa.schema([*self._region_schema, *lists], metadata=self._region_schema.metadata)
+
     # -- snapshots ---------------------------------------------------------------------------------
 
     def open(self) -> None:
@@ -171,18 +238,31 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
         self._key_schema = pa.schema(
             key_fields(self.spec, self.inputs) or [pa.field("key 0", pa.bool_())]
         )
-        self._groups = KeyNumbers(self._key_schema)
+        most = self.context.task.max_parallelism
+        disk = RowsOnDisk(self.backend, GROUPS, most, self._keys_of)
+        self._places = disk.places
+        self._begin_anew()
+        self._region_schema = self._columns_of_groups()
+        self._restore(self.backend.register_region(GROUPS, self._freeze))
+        for name, entries in self._calls.with_entries.items():
+            frozen = _FreezesEntries(self, name)
+            self._restore_entries(entries, self.backend.register_region(name, frozen))
+        for schema in disk.schemas:
+            self._check(schema, self._schema_on_disk())
+        for rows in disk.restored():
+            is_new = self._groups.find(self._keys_of(rows)) < 0
+            self._take_in(rows.filter(pa.array(is_new)))
+        self._disk = disk if disk.has_disk and self.spec.keys else None
+
+    def _begin_anew(self) -> None:
+        """There are no groups."""
+        self._groups = KeyNumbers(self._key_schema, self._places)
         self._rows = Grown(np.int64, 0)
         self._expiry = Expiry(self.spec.ttl_ms) if self.spec.ttl_ms else None
         results = [field.type for field in self.schema][len(self.spec.keys) :]
         self._calls = ChangingCalls(
             self.spec.calls, self.inputs, results, takes_back=self.spec.takes_back
         )
-        self._region_schema = self._columns_of_groups()
-        self._restore(self.backend.register_region(GROUPS, self._freeze))
-        for name, entries in self._calls.with_entries.items():
-            frozen = _FreezesEntries(self, entries)
-            self._restore_entries(entries, self.backend.register_region(name, frozen))
 
     def close(self) -> None:
         if hasattr(self, "_functions"):
@@ -220,14 +300,7 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
     def _freeze(self) -> Saved:
         keys, schema = self._groups.freeze(), self._region_schema
         numbers = keys.numbers()
-        columns: list[pa.Array] = []
-        if len(numbers):
-            if self.spec.takes_back:
-                columns.append(pa.array(self._rows.values[numbers]))
-            if self._expiry is not None:
-                columns.append(pa.array(self._expiry.written(numbers)))
-            for each in self._calls.kept.values():
-                columns += each.partial_of(numbers)
+        columns = self._kept_columns(numbers) if len(numbers) else []
         return self._saved(
             lambda: (
                 pa.RecordBatch.from_arrays([*keys.take(numbers).columns, *columns], schema=schema)
@@ -236,6 +309,17 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
             ),
             schema,
         )
+
+    def _kept_columns(self, numbers: npt.NDArray[np.int64]) -> list[pa.Array]:
+        """What is kept of these groups beside their keys."""
+        columns: list[pa.Array] = []
+        if self.spec.takes_back:
+            columns.append(pa.array(self._rows.values[numbers]))
+        if self._expiry is not None:
+            columns.append(pa.array(self._expiry.written(numbers)))
+        for each in self._calls.kept.values():
+            columns += each.partial_of(numbers)
+        return columns
 
     def _saved(self, rows: Callable[[], pa.RecordBatch | None], schema: pa.Schema) -> Saved:
         max_parallelism = self.context.task.max_parallelism
@@ -251,24 +335,31 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
         return saved
 
     def _restore(self, saved: Mapping[Any, bytes]) -> None:
-        width = len(self._key_schema)
         for each in saved.values():
-            data = self._checked(from_bytes(each), self._region_schema)
-            numbers = self._groups.numbers(data.select(range(width)))
-            size = self._groups.size
-            self._calls.reach(size)
-            columns = iter(data.columns[width:])
-            if self.spec.takes_back:
-                self._rows.reach(size)[numbers] = next(columns).to_numpy()
-            if self._expiry is not None:
-                self._expiry.set_written(numbers, next(columns).to_numpy())
-            for accumulator in self._calls.kept.values():
-                parts = [next(columns) for _ in accumulator.partial_types]
-                if parts:
-                    accumulator.merge(parts, numbers, size)
+            data = from_bytes(each)
+            self._check(data.schema, self._region_schema)
+            self._restore_groups(data)
 
-    def freeze_entries(self, entries: HasEntries) -> Saved:
+    def _restore_groups(self, data: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Takes groups that are not there, as ``_freeze`` has given them; gives their numbers."""
+        width = len(self._key_schema)
+        numbers: npt.NDArray[np.int64] = self._groups.numbers(data.select(range(width)))
+        size = self._groups.size
+        self._calls.reach(size)
+        columns = iter(data.columns[width:])
+        if self.spec.takes_back:
+            self._rows.reach(size)[numbers] = next(columns).to_numpy()
+        if self._expiry is not None:
+            self._expiry.set_written(numbers, next(columns).to_numpy())
+        for accumulator in self._calls.kept.values():
+            parts = [next(columns) for _ in accumulator.partial_types]
+            if parts:
+                accumulator.merge(parts, numbers, size)
+        return numbers
+
+    def freeze_entries(self, name: str) -> Saved:
         """What gives the rows of a part of the state, with the keys of their groups."""
+        entries = self._calls.with_entries[name]
         keys, frozen = self._groups.freeze(), entries.freeze_entries()
         schema = pa.schema([*self._key_schema, *entries.entries_schema])
 
@@ -283,30 +374,30 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
         width, size = len(self._key_schema), self._groups.size
         schema = pa.schema([*self._key_schema, *entries.entries_schema])
         for each in saved.values():
-            data = self._checked(from_bytes(each), schema)
+            data = from_bytes(each)
+            self._check(data.schema, schema)
             groups = self._groups.find(data.select(range(width)))
             entries.restore_entries((groups, data.select(range(width, len(schema)))), size)
 
-    def _checked(self, data: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    def _check(self, found: pa.Schema, schema: pa.Schema) -> None:
         """Refuses the state of another query."""
-        if data.schema.equals(schema, check_metadata=True):
-            return data
-        raise SavepointRestoreError(
-            f"the state of {self.context.name!r} is of another query: it has "
-            f"{_shown(data.schema)}, and the operator now has {_shown(schema)}; start from it with "
-            "the query as it was, or without this state"
-        )
+        if not found.equals(schema, check_metadata=True):
+            raise SavepointRestoreError(
+                f"the state of {self.context.name!r} is of another query: it has "
+                f"{_shown(found)}, and the operator now has {_shown(schema)}; start from it with "
+                "the query as it was, or without this state"
+            )
 
 
 class _FreezesEntries:
     """Freezes one part of an operator's state."""
 
-    def __init__(self, operator: GroupAggregateOperator, entries: HasEntries) -> None:
+    def __init__(self, operator: GroupAggregateOperator, name: str) -> None:
         self._operator = operator
-        self._entries = entries
+        self._name = name
 
     def __call__(self) -> Saved:
-        return self._operator.freeze_entries(self._entries)
+        return self._operator.freeze_entries(self._name)
 
 
 def _shown(schema: pa.Schema) -> str:

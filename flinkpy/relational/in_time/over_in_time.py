@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.key_index import KeyIndex
-from flinkpy.operators.columnar.state_tables import from_bytes, key_of_group
+from flinkpy.operators.columnar.tables_by_group import from_bytes, key_of_group
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.in_time.frames_in_time import RowsOfNow
 from flinkpy.relational.in_time.kept_frames import KeptFrames

@@ -19,7 +19,7 @@ from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, ColumnBatch, Wat
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import explained
 from flinkpy.operators.columnar.key_index import KeyIndex
-from flinkpy.operators.columnar.state_tables import from_bytes
+from flinkpy.operators.columnar.tables_by_group import from_bytes
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.keyed_rows import Chunk, KeyedRows
 from flinkpy.relational.joins.unending_join import UnendingJoin

@@ -21,7 +21,7 @@ from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.common.types import RowKind
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
-from flinkpy.operators.columnar.state_tables import from_bytes
+from flinkpy.operators.columnar.tables_by_group import from_bytes
 from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.joins.frozen_side import FrozenSide
 from flinkpy.relational.joins.join_of_tables import JoinSpec

@@ -15,7 +15,7 @@ import pyarrow as pa
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.keys import key_group_range
-from flinkpy.operators.columnar.state_tables import key_of_group
+from flinkpy.operators.columnar.tables_by_group import key_of_group
 from flinkpy.operators.context import TaskInfo
 from flinkpy.relational.state.rows_by_group import groups_of_rows
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkpy.operators.columnar.key_index import KeyedBatch, KeyIndex, encoded
+from flinkpy.operators.columnar.key_index import PLACES, KeyedBatch, KeyIndex, encoded
 from flinkpy.relational.key_columns import key_batch, key_names
 from flinkpy.relational.relational_operator import with_schema
 from flinkpy.relational.state.numbered_rows import FrozenRows, NumberedRows
@@ -35,9 +35,10 @@ class KeyNumbers:
     ['c', None]
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, places: int = PLACES) -> None:
         self.schema = schema
-        self._index = KeyIndex(key_names(len(schema)))
+        self.index = KeyIndex(key_names(len(schema)), places)
+        """What finds them, by the names of ``key_batch``."""
         self._keys = NumberedRows(schema)
         is_number = len(schema) == 1 and pa.types.is_integer(schema.field(0).type)
         self._few = _FEW_NUMBERS if is_number else _FEW
@@ -49,7 +50,7 @@ class KeyNumbers:
     @property
     def size(self) -> int:
         """Every number is below."""
-        return self._index.size
+        return self.index.size
 
     @property
     def nbytes(self) -> int:
@@ -66,7 +67,7 @@ class KeyNumbers:
         keys get one."""
         named = key_batch(keys.columns)
         if not self._are_few:
-            found = self._index.of(named)
+            found = self.index.of(named)
             self._are_few = len(found.ids) * self._few <= len(found.codes)
         else:
             found = self._of_few(named)
@@ -78,7 +79,7 @@ class KeyNumbers:
     def _of_few(self, named: pa.RecordBatch) -> KeyedBatch:
         distinct = encoded(named.columns)
         firsts = distinct.firsts
-        numbered = self._index.numbers(named.take(pa.array(firsts)))
+        numbered = self.index.numbers(named.take(pa.array(firsts)))
         is_new = np.zeros(distinct.count, np.bool_)
         is_new[numbered.fresh] = True
         self._are_few = distinct.count * self._few <= named.num_rows
@@ -86,13 +87,13 @@ class KeyNumbers:
 
     def find(self, keys: pa.RecordBatch) -> Any:
         """The number of each row's key; -1 where it has none."""
-        return self._index.find(key_batch(keys.columns))
+        return self.index.find(key_batch(keys.columns))
 
     def free(self, numbers: npt.NDArray[np.int64]) -> None:
         """The keys with these numbers are gone; other keys get the numbers. A number must be known,
         and be there once."""
         if len(numbers):
-            self._index.forget(numbers)
+            self.index.forget(numbers)
             self._keys.remove(numbers)
 
     def keys_of(self, numbers: npt.NDArray[np.int64]) -> pa.RecordBatch:

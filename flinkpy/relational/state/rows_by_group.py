@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.keys import key_group
-from flinkpy.operators.columnar.state_tables import by_group, group_numbers, to_bytes
+from flinkpy.operators.columnar.tables_by_group import by_group, group_numbers, to_bytes
 from flinkpy.relational.relational_operator import one_record_batch
 
 

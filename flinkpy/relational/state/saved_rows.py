@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.clock import Turns
-from flinkpy.operators.columnar.state_tables import from_bytes, key_of_group
+from flinkpy.operators.columnar.tables_by_group import from_bytes, key_of_group
 from flinkpy.relational.relational_operator import one_record_batch, with_schema
 from flinkpy.relational.state.rows_by_group import rows_by_group
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.clock import Turns
-from flinkpy.operators.columnar.state_tables import from_bytes
+from flinkpy.operators.columnar.tables_by_group import from_bytes
 from flinkpy.operators.context import TaskInfo
 from flinkpy.relational.relational_operator import one_record_batch, with_schema
 from flinkpy.relational.row_times import milliseconds

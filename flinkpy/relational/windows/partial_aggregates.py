@@ -13,7 +13,7 @@ from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch
 from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.columnar.column_operators import columns, explained
-from flinkpy.operators.columnar.state_tables import from_bytes, to_bytes
+from flinkpy.operators.columnar.tables_by_group import from_bytes, to_bytes
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.relational_operator import one_record_batch, with_schema
 from flinkpy.relational.windows.held_windows import ROWS, HoldsWindows, WindowedInput

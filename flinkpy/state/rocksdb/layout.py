@@ -127,6 +127,11 @@ class TimeLayout(MapLayout):
             for group, (moment, key, name) in zip(groups, entries)
         ]
 
+    def places_of_names(self, moment: int, keys: list[Any], names: list[bytes]) -> list[bytes]:
+        """The places of names at a moment, under a few keys."""
+        prefixes = {key: self.prefix_at(moment, key) for key in set(keys)}
+        return [prefixes[key] + encode_key(name) for key, name in zip(keys, names)]
+
     def may_differ_elsewhere(self, place: bytes) -> bool:
         return False
 

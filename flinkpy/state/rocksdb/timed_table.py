@@ -14,6 +14,7 @@ from typing import Any
 
 from flinkpy.state.rocksdb.database import RocksDBStore
 from flinkpy.state.rocksdb.entries import Entries
+from flinkpy.state.rocksdb.key_bytes import encode_key
 from flinkpy.state.rocksdb.layout import GROUP, HEAD, MOMENT, TimeLayout, moment_bytes, moment_of
 from flinkpy.state.rocksdb.slot_cache import Slots
 from flinkpy.state.timed_entries import TimedEntries
@@ -143,6 +144,23 @@ class TimedTable(Entries):
 
     # -- names -------------------------------------------------------------------------------------
 
+    def put_values(
+        self, moment: int, keys: list[Any], names: list[bytes], values: list[bytes]
+    ) -> None:
+        slots = [(key, (moment, name)) for key, name in zip(keys, names)]
+        self.slots.write_all(slots, self.layout.places_of_names(moment, keys, names), values)
+
+    def values_by_name(self, moment: int, keys: list[Any], names: list[bytes]) -> dict[bytes, Any]:
+        return self.slots.read_all(names, self.layout.places_of_names(moment, keys, names))
+
+    def values_behind(
+        self, moment: int, key: Any, name: bytes | None, most: int
+    ) -> list[tuple[bytes, Any]]:
+        prefix = self.layout.prefix_at(moment, key)
+        start = prefix if name is None else prefix + encode_key(name) + b"\0"
+        entries = islice(self._store.scan(prefix, start), most)
+        return [(at[1], value) for (_, at), value in self.slots.decoded(entries)]
+
     def put_named(self, entries: list[tuple[int, Any, Any]]) -> None:
         slots = [(key, (moment, name)) for moment, key, name in entries]
         self.slots.write_all(slots, self.layout.named_places(entries), repeat(None))
@@ -230,6 +248,23 @@ class TimedEntriesOnDisk(TimedEntries):
 
     def pieces(self, moment: int, key: Any) -> list[tuple[int, Any]]:
         return [] if (table := self._find(False)) is None else table.pieces(moment, key)
+
+    def put_values(
+        self, moment: int, keys: list[Any], names: list[bytes], values: list[bytes]
+    ) -> None:
+        table = self._find(True)
+        assert table is not None
+        table.put_values(moment, keys, names, values)
+
+    def values_of(self, moment: int, keys: list[Any], names: list[bytes]) -> dict[bytes, Any]:
+        table = self._find(False)
+        return {} if table is None else table.values_by_name(moment, keys, names)
+
+    def values_behind(
+        self, moment: int, key: Any, name: bytes | None, most: int
+    ) -> list[tuple[bytes, Any]]:
+        table = self._find(False)
+        return [] if table is None else table.values_behind(moment, key, name, most)
 
     def first_moment(self) -> int | None:
         table = self._find(False)

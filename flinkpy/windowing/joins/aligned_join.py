@@ -391,7 +391,7 @@ class AlignedJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, T
 
 
 def _key_of_group(group: int, max_parallelism: int) -> int:
-    from flinkpy.operators.columnar.state_tables import key_of_group  # imports Arrow
+    from flinkpy.operators.columnar.tables_by_group import key_of_group  # imports Arrow
 
     return key_of_group(group, max_parallelism)
 

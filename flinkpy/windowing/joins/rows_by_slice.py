@@ -19,7 +19,7 @@ from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.keys import key_group
 from flinkpy.operators.columnar.column_operators import one_batch
-from flinkpy.operators.columnar.state_tables import (
+from flinkpy.operators.columnar.tables_by_group import (
     by_group,
     from_bytes,
     group_numbers,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.columnar.column_operators import columns, explained
-from flinkpy.operators.columnar.state_tables import input_schema_of, with_input
+from flinkpy.operators.columnar.tables_by_group import input_schema_of, with_input
 from flinkpy.windowing.slices.column_slices import (
     LARGEST,
     AggregateSlices,

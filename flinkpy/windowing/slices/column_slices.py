@@ -26,7 +26,7 @@ from flinkpy.core.keys import key_group
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.columnar.key_index import check_keys
-from flinkpy.operators.columnar.state_tables import (
+from flinkpy.operators.columnar.tables_by_group import (
     from_bytes,
     group_numbers,
     input_schema_of,

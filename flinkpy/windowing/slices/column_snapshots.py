@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.core.keys import key_group
-from flinkpy.operators.columnar.state_tables import (
+from flinkpy.operators.columnar.tables_by_group import (
     by_group,
     group_numbers,
     key_of_group,

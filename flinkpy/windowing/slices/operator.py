@@ -95,7 +95,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         accumulators."""
         if not self.store.is_on_disk:
             return {}
-        from flinkpy.operators.columnar.state_tables import key_of_group
+        from flinkpy.operators.columnar.tables_by_group import key_of_group
 
         now, most = self._times.now, self.context.task.max_parallelism
         return {

@@ -12,7 +12,7 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch
 from flinkpy.core.keys import key_group
 from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.columnar.column_operators import columns, explained
-from flinkpy.operators.columnar.state_tables import (
+from flinkpy.operators.columnar.tables_by_group import (
     by_group,
     from_bytes,
     group_numbers,

@@ -23,7 +23,7 @@ from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
 from flinkpy.operators.columnar.key_index import KeyedBatch, look_alike
-from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
+from flinkpy.operators.keyed_columns.state_tables import KeyedColumnsOperator
 
 if TYPE_CHECKING:
     import numpy.typing as npt

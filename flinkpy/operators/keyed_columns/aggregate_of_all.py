@@ -20,8 +20,8 @@ from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.graph.operator_port import TwoPhases
 from flinkpy.operators.columnar.column_operators import ColumnOperator, SelectColumnsOperator
-from flinkpy.operators.columnar.group_aggregate import Chosen, KeyedAggregatesOperator
 from flinkpy.operators.columnar.key_index import KeyedBatch
+from flinkpy.operators.keyed_columns.group_aggregate import Chosen, KeyedAggregatesOperator
 
 _EVERYTHING = pa.field("(all records)", pa.int64())  # the key that all records have in common: 0
 

@@ -18,7 +18,7 @@ from flinkpy.core.keys import canonical_key
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import ColumnOperator
 from flinkpy.operators.columnar.key_index import check_keys, encoded
-from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
+from flinkpy.operators.keyed_columns.state_tables import KeyedColumnsOperator
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.ttl.config import StateTtlConfig

@@ -4,32 +4,36 @@ that group. So the state moves by key group when a job is rescaled, without a Py
 
 from __future__ import annotations
 
-import functools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.columns.compiler import column_index
 from flinkpy.columns.kernels.operand_types import BeyondSigned
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.keys import int64_hashes
-from flinkpy.network.partitioning.column_hashes import key_hashes
-from flinkpy.operators.base import BatchForm
+from flinkpy.operators.base import BatchForm, Work
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
-from flinkpy.operators.columnar.column_operators import (
-    ColumnOperator,
-    columns,
-    explained,
-    one_batch,
-)
-from flinkpy.operators.columnar.key_index import PLACES, Grown, KeyIndex, check_keys
+from flinkpy.operators.columnar.column_operators import ColumnOperator, columns, explained
+from flinkpy.operators.columnar.key_index import PLACES, Grown, KeyIndex, check_keys, encoded
 from flinkpy.operators.columnar.records_of_keys import FirstRecords
+from flinkpy.operators.columnar.rows_on_disk import RowsOnDisk, bytes_of_objects
+from flinkpy.operators.columnar.tables_by_group import (
+    by_group,
+    from_bytes,
+    group_numbers,
+    input_schema_of,
+    key_of_group,
+    to_bytes,
+    with_input,
+)
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.spilling.held_bytes import held_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,71 +41,6 @@ if TYPE_CHECKING:
 STATE = "_aggregates of columns"  # a key of each key group -> an Arrow table of the group's keys
 # In a batch job, this many records wait before they are accumulated; more if there are more keys.
 _WAITING = 1 << 15
-INPUT = b"input"  # in the table's metadata: the schema of the input records
-
-
-def group_numbers(data: object, keys: Sequence[str], max_parallelism: int) -> Any:
-    """The key group of each row, by these key columns."""
-    return (key_hashes(data, keys) % np.uint64(max_parallelism)).astype(np.int64)
-
-
-def by_group(data: pa.RecordBatch, groups: Any) -> Iterator[tuple[int, Any]]:
-    """Cuts a batch or table by the key groups of its rows; rows of one group stay in order."""
-    order = np.argsort(groups, kind="stable")
-    ordered = data.take(pa.array(order))
-    found, starts, counts = np.unique(groups[order], return_index=True, return_counts=True)
-    for group, start, count in zip(found.tolist(), starts.tolist(), counts.tolist()):
-        yield group, ordered.slice(start, count)
-
-
-def key_of_group(group: int, max_parallelism: int) -> int:
-    """The key under which a group's table is kept: an integer that falls into that group.
-
-    >>> from flinkpy.core.keys import key_group
-    >>> [key_group(key_of_group(group, 128), 128) for group in (0, 17, 127)]
-    [0, 17, 127]
-    """
-    return _keys_of_groups(max_parallelism)[group]
-
-
-@functools.lru_cache(maxsize=8)
-def _keys_of_groups(max_parallelism: int) -> Mapping[int, int]:
-    keys: dict[int, int] = {}
-    begin, step = 0, 8 * max_parallelism
-    while len(keys) < max_parallelism:
-        numbers = np.arange(begin, begin + step)
-        groups, firsts = np.unique(
-            int64_hashes(numbers) % np.uint64(max_parallelism), return_index=True
-        )
-        for group, key in zip(groups.tolist(), numbers[firsts].tolist()):
-            keys.setdefault(group, key)
-        begin += step
-    return keys
-
-
-def to_bytes(data: pa.RecordBatch, compression: str | None = None) -> bytes:
-    """A batch or table as an Arrow stream. A slice is written without the rest of its buffers."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(sink, data.schema, options=options) as writer:
-        writer.write(data)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
-
-
-def from_bytes(data: bytes) -> Any:
-    """The record batch that :func:`to_bytes` wrote."""
-    return one_batch(pa.ipc.open_stream(data).read_all())
-
-
-def with_input(schema: pa.Schema, input_schema: Any) -> Any:
-    """The schema of a saved table, with the schema of its input records as metadata."""
-    return schema.with_metadata({INPUT: input_schema.serialize().to_pybytes()})
-
-
-def input_schema_of(schema: pa.Schema) -> Any:
-    """The schema of the input records of a saved table."""
-    return pa.ipc.read_schema(pa.BufferReader(schema.metadata[INPUT]))
 
 
 def _plain(column: pa.Array) -> Any:
@@ -128,6 +67,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     _places = PLACES
     _stamps: Grown
     _is_stamped = False
+    _disk: RowsOnDisk | None = None
 
     def prepare(self, schema: pa.Schema) -> None:
         check_keys(self.keys, schema)
@@ -143,6 +83,48 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     @abstractmethod
     def first_columns(self, data: pa.RecordBatch) -> Any:
         """The columns of each key's first record that are kept."""
+
+    # -- keys on disk ------------------------------------------------------------------------------
+
+    def process_batch(self, batch: Batch) -> Work | None:
+        if self._disk is None:
+            return super().process_batch(batch)
+        batch = columns(batch, self.context, self.takes_changes)
+        with explained(batch.data, self.context):
+            self.prepare_for(batch.data.schema)
+            self._bring_back(batch.data)
+        work = super().process_batch(batch)
+        with explained(None, self.context):
+            self._relieve(len(batch))
+        return work
+
+    def _bring_back(self, data: pa.RecordBatch) -> None:
+        """Has in memory what is on disk of the keys of these records."""
+        if self._disk is None or not self._disk.holds:
+            return
+        unknown = np.flatnonzero(self._index.find(data) < 0)
+        if not len(unknown):
+            return
+        keys = [data.column(column_index(name, data.schema)) for name in self.keys]
+        keys = [_plain(column.take(pa.array(unknown))) for column in keys]
+        firsts = pa.array(encoded(keys).firsts)
+        distinct = pa.RecordBatch.from_arrays([each.take(firsts) for each in keys], self.keys)
+        for rows in self._disk.taken(distinct):
+            self._restore(rows)
+
+    def _relieve(self, records: int) -> None:
+        """So many records were taken. Keys beyond their share of memory leave it."""
+        disk = self._disk
+        assert disk is not None
+        if disk.is_due(records) and disk.is_too_much(len(self._index), self.bytes_held()):
+            index, rows = self._index, self._rows()(Turns())
+            self.begin_anew()
+            disk.leave(index, np.arange(rows.num_rows), rows)
+
+    def _keys_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The keys of rows of the state."""
+        keys = [rows.column(f"first {name}") for name in self.keys]
+        return pa.RecordBatch.from_arrays(keys, self.keys)
 
     # -- batch jobs --------------------------------------------------------------------------------
 
@@ -209,6 +191,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         batch = columns(batch, self.context)
         with explained(batch.data, self.context):
             self.prepare_for(batch.data.schema)
+            self._bring_back(batch.data)
             self.take(ColumnBatch(batch.data))
 
     def last_rows(self) -> ColumnBatch | None:
@@ -224,6 +207,8 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     def last_results(self) -> Iterator[ColumnBatch]:
         """The row of each key when the input has ended, in pieces."""
         with explained(None, self.context):
+            for rows in () if self._disk is None else self._disk.all_rows():
+                self._restore_unknown(rows)
             last = self.last_rows()
         if last is not None:
             step = self.context.batch_records
@@ -250,10 +235,19 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     # -- snapshots ---------------------------------------------------------------------------------
 
     def open(self) -> None:
-        self._schema = None
+        self._schema, self._disk = None, None
+        most = self.context.task.max_parallelism
+        disk = RowsOnDisk(self.backend, STATE, most, self._keys_of)
+        if disk.has_disk and self.has_many_keys:
+            self._disk, self._places = disk, disk.places
         self.begin_anew()
         for data in self.backend.register_region(STATE, self._frozen).values():
             self._restore(from_bytes(data))
+        for rows in disk.restored():
+            self._restore_unknown(rows)
+        for schema in disk.schemas[:1] if self._schema is None else ():
+            self._schema = input_schema_of(schema)
+            self.prepare(self._schema)
 
     def begin_anew(self) -> None:
         """Lets go of all keys."""
@@ -263,6 +257,10 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         self._stamps, self._is_stamped = Grown(np.int64, MIN_TIMESTAMP), False
         if self._schema is not None:
             self.prepare(self._schema)
+
+    def _restore_unknown(self, rows: pa.RecordBatch) -> None:
+        """Takes those of these rows whose keys are not there."""
+        self._restore(rows.filter(pa.array(self._index.find(self._keys_of(rows)) < 0)))
 
     def _restore(self, batch: Any) -> None:
         if self._schema is None:
@@ -292,17 +290,35 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
     def entries_held(self) -> int:
         return len(self._index)
 
-    def _frozen(self) -> Callable[[Turns], dict[int, bytes]]:
+    def bytes_held(self) -> int:
         keys = len(self._index)
-        if not keys:
+        arrays = (array for each in self._accumulators for array in each.arrays)
+        return held_bytes(*self.kept_parts()) + bytes_of_objects(arrays, keys)
+
+    def _frozen(self) -> Callable[[Turns], dict[int, bytes]]:
+        if not len(self._index):
             return lambda turns: {}
-        self._accumulate()
-        firsts = self._firsts.freeze()
-        schema = self._schema
+        made = self._rows()
         max_parallelism = self.context.task.max_parallelism
-        accumulators = [each.freeze(keys) for each in self._accumulators]
 
         def saved(turns: Turns) -> dict[int, bytes]:
+            rows, found = made(turns), dict[int, bytes]()
+            groups = group_numbers(self._keys_of(rows), self.keys, max_parallelism)
+            for group, part in by_group(rows, groups):
+                found[key_of_group(group, max_parallelism)] = to_bytes(part)
+                turns.give_way()
+            return found
+
+        return saved
+
+    def _rows(self) -> Callable[[Turns], pa.RecordBatch]:
+        """What gives the state of now, a row for each key by its number: its first record, counts
+        and values."""
+        self._accumulate()
+        firsts, schema, keys = self._firsts.freeze(), self._schema, len(self._index)
+        accumulators = [each.freeze(keys) for each in self._accumulators]
+
+        def rows(turns: Turns) -> pa.RecordBatch:
             records = firsts.all()
             columns = {
                 f"first {name}": _plain(records.column(name)) for name in records.schema.names
@@ -312,12 +328,6 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
                 if values is not None:
                     columns[f"value {at}"] = values
             table = pa.RecordBatch.from_pydict(columns)
-            table = table.replace_schema_metadata(with_input(table.schema, schema).metadata)
-            groups = group_numbers(records, self.keys, max_parallelism)
-            found = {}
-            for group, part in by_group(table, groups):
-                found[key_of_group(group, max_parallelism)] = to_bytes(part)
-                turns.give_way()
-            return found
+            return table.replace_schema_metadata(with_input(table.schema, schema).metadata)
 
-        return saved
+        return rows
