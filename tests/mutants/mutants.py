@@ -1243,6 +1243,20 @@ MUTANTS = (
         (JOINS_BEYOND_MEMORY,),
     ),
     Mutant(
+        "a key over columns that came back from its way to disk is not written as it was",
+        "flinkpy/operators/columnar/rows_on_disk.py",
+        "                self._leaving.is_gone[places] = True\n",
+        "                pass\n",
+        ("tests/relational/test_changing_groups.py",),
+    ),
+    Mutant(
+        "keys over columns that are not written yet are part of a checkpoint",
+        "flinkpy/operators/columnar/rows_on_disk.py",
+        "        if leaving is None:\n            return {}\n",
+        "        if True:\n            return {}\n",
+        ("tests/operators/test_columns_beyond_memory.py",),
+    ),
+    Mutant(
         "entries of the database end where their range ends",
         "flinkpy/state/rocksdb/database.py",
         "        if entry[0] >= end:\n",
