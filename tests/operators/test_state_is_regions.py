@@ -141,7 +141,7 @@ KEPT: dict[str, dict[str, str]] = {
     "WorksAtItsEnd": {"_rest": "steps at the end, where no checkpoint begins"},
     "FullWindowOperator": dict.fromkeys(("_end_of_time", "_rest", "call"), BATCH),
     "KeyedColumnsOperator": {
-        **dict.fromkeys(("_accumulators", "_disk", "_firsts", "_index"), REGION),
+        **dict.fromkeys(("_accumulators", "_firsts", "_index"), REGION),
         **dict.fromkeys(("_most_waiting", "_places", "_stamps", "_waiting_bytes"), BATCH),
         "_schema": FROM_INPUT,
         "_is_stamped": BATCH,
