@@ -70,9 +70,10 @@ def _is_row(value: object) -> bool:
 def arrow_rows(data: object, schema: RowSchema = None) -> CatalogTable:
     """What gives Arrow columns as a table, in SQL's types."""
     from flinkpy.columns.sql.arrow_of_logical import arrow_schema_of, row_type_of_schema
+    from flinkpy.columns.values.conversion import without_views
     from flinkpy.connectors.memory.arrow_tables import table_of
 
-    table = table_of(data)
+    table = without_views(table_of(data))
     if schema is not None and not isinstance(schema, LogicalType):
         table = table.rename_columns(list(schema))
     row_type = schema if isinstance(schema, RowType) else row_type_of_schema(table.schema)

@@ -35,6 +35,7 @@ CREATE VIEW nest AS SELECT * FROM (VALUES
   (3, CAST(NULL AS ARRAY<INT>), CAST(NULL AS MAP<STRING, INT>), CAST(NULL AS ROW<a INT, b STRING>))
 ) AS t(id, arr, mp, rw);
 """
+OF_NOTHING = ("WHERE FALSE", "WHERE id > 100")  # an aggregate has no row then in a stream
 BATCH, STREAMING = EnvironmentSettings.in_batch_mode(), EnvironmentSettings.in_streaming_mode()
 
 
@@ -49,11 +50,14 @@ def test_statements_give_what_flink_gave(settings: EnvironmentSettings) -> None:
     is_streaming = settings is STREAMING
     wrong = []
     for statement, types, rows in lines:
-        if is_streaming and types == "refused":
+        if is_streaming and (types == "refused" or statement.endswith(OF_NOTHING)):
             continue
         found = answer(tables, statement)
         if found[0] == "refused" and is_streaming and _is_of_batch(statement):
             continue
+        if is_streaming:  # in no order
+            found = found[0], " ; ".join(sorted(found[1].split(" ; ")))
+            rows = " ; ".join(sorted(rows.split(" ; ")))
         if found != (types, rows):
             wrong.append(f"{statement}\n  Flink  {types}: {rows}\n  flinkpy {found[0]}: {found[1]}")
     assert not wrong, "\n".join(wrong)

@@ -286,6 +286,25 @@ def test_a_table_is_made_of_a_query_and_of_no_other_statement(
         tables.sql_query(statement)
 
 
+def test_columns_of_polars_are_those_of_sql_and_come_back(tables: TableEnvironment) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(
+        {
+            "text": ["a", None],
+            "parts": [["x", None], None],
+            "row": [{"n": 1, "s": "y"}, {"n": None, "s": None}],
+        }
+    ).with_columns(
+        kind=polars.col("text").cast(polars.Categorical),
+        chosen=polars.col("text").cast(polars.Enum(["a", "b"])),
+        kinds=polars.col("parts").cast(polars.List(polars.Categorical)),
+    )
+    table = tables.from_polars(frame)
+    assert table.to_polars().rows() == frame.rows()
+    types = [str(field.type) for field in table.get_schema()]
+    assert types[3:] == ["STRING", "STRING", "ARRAY<STRING>"]
+
+
 def test_options_are_set_by_sql_and_by_config(tables: TableEnvironment) -> None:
     tables.execute_sql("SET 'table.local-time-zone' = 'Europe/Oslo'")
     assert tables.get_config().get_local_timezone() == "Europe/Oslo"
