@@ -106,12 +106,21 @@ public class PatternJobs {
         }
     }
 
+    /** A process that is stopped for some minutes, on a machine that others use, does not fail. */
+    static Configuration patient() {
+        Configuration configuration = new Configuration();
+        for (String timeout : List.of("heartbeat.timeout", "pekko.ask.timeout", "slot.request.timeout")) {
+            configuration.setString(timeout, "6 h");
+        }
+        return configuration;
+    }
+
     static long run(String job, long count) throws Exception {
         MATCHES.set(0);
         com.sun.management.OperatingSystemMXBean process =
                 (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         long begun = process.getProcessCpuTime();
-        StreamExecutionEnvironment env = StreamExecutionEnvironment.createLocalEnvironment(1, new Configuration());
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.createLocalEnvironment(1, patient());
         env.getConfig().enableObjectReuse();
         WatermarkStrategy<Bid> byTime = WatermarkStrategy.<Bid>forBoundedOutOfOrderness(Duration.ofMillis(50))
                 .withTimestampAssigner((bid, before) -> bid.time);
