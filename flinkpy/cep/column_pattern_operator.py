@@ -5,8 +5,7 @@ other. Only events that can matter to the pattern become rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from flinkpy.cep.matching.expression_conditions import ExpressionConditions
 from flinkpy.cep.matching.generated_loop import expressions_of
 from flinkpy.cep.matching.pending_columns import PendingColumns
 from flinkpy.cep.matching.places import as_it_is, needs_no_events, with_rows
+from flinkpy.cep.matching.row_matcher import some_at_once
 from flinkpy.cep.matching_operator import PENDING
 from flinkpy.cep.pattern_operator import Matched, PatternOperator
 from flinkpy.columns.values.conversion import rows_of_batch
@@ -54,7 +54,6 @@ class ColumnPatternOperator(PatternOperator):
         places = needs_no_events(automaton) and self._matcher.is_generated
         self._waiting = PendingColumns(Candidates(automaton), conditions, self.key_columns, places)
         self._own = private if self._calls.copies else as_it_is
-        self._calls.copies = False  # matches come with rows of their own
         self._waiting.restore(self.backend.register_region(PENDING, self._freeze_pending))
         self._arm()
 
@@ -99,14 +98,10 @@ class ColumnPatternOperator(PatternOperator):
 
     # -- matches -----------------------------------------------------------------------------------
 
-    def _taken(self, now: int) -> Iterator[Found]:
+    def _taken(self, now: int) -> Iterator[Sequence[Found]]:
         for due in self._waiting.until(now, self._matcher.runs, self._keys_of):
             found = self._matcher.take(due.keys, due.times, due.events, due.truths)
-            yield from self._guarded(found)
+            yield from some_at_once(self._guarded(found), _AT_ONCE)
 
-    def _emit(self, found: Iterator[Found]) -> Work:
-        return super()._emit(self._in_rows(found))
-
-    def _in_rows(self, found: Iterator[Found]) -> Iterator[Found]:
-        while some := list(islice(found, _AT_ONCE)):
-            yield from with_rows(some, self._own)
+    def _with_own_events(self, found: Sequence[Found]) -> Sequence[Found]:
+        return with_rows(found, self._own)

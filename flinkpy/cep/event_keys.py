@@ -14,11 +14,14 @@ from flinkpy.operators.user_errors import user_code_error
 def keys_of_events(
     select: Callable[[Any], Any], events: list[Any], context: OperatorContext
 ) -> list[Any]:
-    """One key for each event; an error of the selector names the event. A comprehension and not
-    ``map``: a StopIteration of the selector would end that without a word."""
+    """One key for each event; an error of the selector names the event."""
     upcoming = iter(events)
     try:
-        return canonical_keys([select(event) for event in upcoming])
+        keys = list(map(select, upcoming))
+        if len(keys) < len(events):  # a StopIteration of the selector ends a map without a word
+            upcoming = iter(events)
+            keys = [select(event) for event in upcoming]
+        return canonical_keys(keys)
     except BaseException as error:  # the iterator knows how far it got
         at = len(events) - length_hint(upcoming) - 1
         raise user_code_error(error, context, events[at]) from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from flinkpy.cep.automaton.partial_matches import Found
@@ -14,7 +15,7 @@ from flinkpy.cep.match_functions import (
 )
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.output.output_isolation import private
+from flinkpy.operators.output.output_isolation import all_private
 
 
 class MatchCalls:
@@ -33,15 +34,21 @@ class MatchCalls:
             self._process = guarded_match(self._process, policy, context)
         self.copies = not context.object_reuse
 
+    def with_own_events(self, found: Sequence[Found]) -> Sequence[Found]:
+        """The same matches, in whose lists events stand that the function may change."""
+        if self.copies:
+            lists = [events for match, _, _ in found for events in match.values()]
+            events = list(chain.from_iterable(lists))
+            own = all_private(events)
+            if own is not events:
+                upcoming = iter(own)
+                for each in lists:
+                    each[:] = islice(upcoming, len(each))
+        return found
+
     def call(self, found: Found, at: MatchContext) -> Iterable[Any] | None:
         """What the function gives, with what it sent to side outputs."""
         match, at._timestamp, timed_out = found
-        if self.copies:
-            for events in match.values():
-                if len(events) == 1:  # the usual case, a little faster
-                    events[0] = private(events[0])
-                else:
-                    events[:] = map(private, events)
         given: Iterable[Any] | None = None
         if not timed_out:
             self.matches += 1

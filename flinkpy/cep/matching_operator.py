@@ -7,9 +7,9 @@ is taken as it comes, and a timer looks after what times out."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Generic, Protocol, TypeVar
 
 from flinkpy.cep.event_keys import keys_of_events
@@ -50,7 +50,7 @@ class Intake:
 
 
 class Matcher(Protocol[Gives]):
-    """Matches events of many keys."""
+    """Matches events of many keys. What it finds it gives some at a time."""
 
     calendar: Calendar
     partial_matches: int
@@ -58,9 +58,9 @@ class Matcher(Protocol[Gives]):
 
     def take(
         self, keys: Iterable[Any], times: Iterable[int], events: Iterable[Any]
-    ) -> Iterator[Gives]: ...
+    ) -> Iterator[Sequence[Gives]]: ...
 
-    def advance(self, now: int) -> Iterator[Gives]: ...
+    def advance(self, now: int) -> Iterator[Sequence[Gives]]: ...
 
     def forget_all(self) -> None: ...
 
@@ -202,18 +202,18 @@ class MatchingOperator(DropsLateRecords, EndsKeys, Generic[Given]):
     def _keys_of(self, events: list[Any]) -> list[Any]:
         return keys_of_events(self._select, events, self.context)
 
-    def _due(self, now: int) -> Iterator[Given]:
+    def _due(self, now: int) -> Iterator[Sequence[Given]]:
         """What is found because time has come to ``now``."""
         yield from self._taken(now)
         yield from self._guarded(self._matcher.advance(now))
 
-    def _taken(self, now: int) -> Iterator[Given]:
+    def _taken(self, now: int) -> Iterator[Sequence[Given]]:
         """What is found in the events that have waited for this time."""
         times, values = self._pending.until(now)
         if values:
             yield from self._guarded(self._matcher.take(self._keys_of(values), times, values))
 
-    def _guarded(self, found: Iterator[Given]) -> Iterator[Given]:
+    def _guarded(self, found: Iterator[Sequence[Given]]) -> Iterator[Sequence[Given]]:
         """Names the event at which a condition raised, and the pattern, if there are several."""
         try:
             yield from found
@@ -227,6 +227,11 @@ class MatchingOperator(DropsLateRecords, EndsKeys, Generic[Given]):
                 named.cause += fault.of_pattern
             raise named from fault.error
 
-    def _emit(self, found: Iterator[Given]) -> Work:
+    @abstractmethod
+    def _with_own_events(self, found: Sequence[Given]) -> Sequence[Given]:
+        """The same, with events that the function may change."""
+
+    def _emit(self, found: Iterator[Sequence[Given]]) -> Work:
         stamps = repeat(None) if self.intake.event_time else None
-        return emit_results(self._call, found, stamps, self._calls.context, self, endless=True)
+        each = chain.from_iterable(map(self._with_own_events, found))
+        return emit_results(self._call, each, stamps, self._calls.context, self, endless=True)

@@ -5,7 +5,7 @@ State: the runs of each key, and the events that wait. A key that has neither le
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +141,9 @@ class PatternOperator(MatchingOperator[Found], OneInputOperator):
         self._matcher.close()
         for function in self._functions.values():
             close_function(function)
+
+    def _with_own_events(self, found: Sequence[Found]) -> Sequence[Found]:
+        return self._calls.with_own_events(found)
 
     def process_batch(self, batch: Batch) -> Work:
         return self.take_rows(rows(batch))

@@ -7,6 +7,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, ClassVar
 
 from flinkpy.core.errors import ProgramError
@@ -106,6 +107,8 @@ class Row:
     def __getattr__(self, name: str) -> Any:
         if name == "_row_kind":
             return RowKind.INSERT
+        if name == "_values":
+            return _made_late(self)
         if name.startswith("__"):
             raise AttributeError(name)
         try:
@@ -202,6 +205,47 @@ class Row:
 # bypasses __setattr__, which assigns fields
 _SET_VALUES: Callable[[Row, Any], None] = vars(Row)["_values"].__set__
 _SET_FIELDS: Callable[[Row, Any], None] = vars(Row)["_fields"].__set__
+
+
+_late_of: Callable[[Row], tuple[LateValues, int]] = vars(Row)["_fields"].__get__
+
+
+class LateValues:
+    """The values of many rows, made when one of the rows is looked at."""
+
+    __slots__ = ("_make", "_values")
+
+    def __init__(self, make: Callable[[], list[list[Any]]]) -> None:
+        """``make`` gives a list of values for each row."""
+        self._make: Callable[[], list[list[Any]]] | None = make
+        self._values: list[list[Any]] = []
+
+    def of(self, number: int) -> list[Any]:
+        """Those of one row."""
+        if self._make is not None:
+            self._values, self._make = self._make(), None
+        return self._values[number]
+
+
+def late_rows(names: tuple[str, ...], length: int, late: LateValues) -> list[Row]:
+    """Rows that have no values before somebody looks at one of them. Until then each has, in the
+    slot for names, which rows of this class have no need of, where its values come from.
+
+    >>> late_rows(("a", "b"), 2, LateValues(lambda: [[1, 2], [3, 4]]))[1].b
+    4
+    """
+    rows = list(map(Row.__new__, repeat(_row_class(names), length)))
+    for row, place in zip(rows, zip(repeat(late), range(length))):
+        _SET_FIELDS(row, place)
+    return rows
+
+
+def _made_late(row: Row) -> list[Any]:
+    late, number = _late_of(row)
+    values = late.of(number)
+    _SET_VALUES(row, values)
+    _SET_FIELDS(row, None)
+    return values
 
 
 def named_row(names: tuple[str, ...] | None, values: Iterable[Any]) -> Row:

@@ -3,8 +3,11 @@ no more events than can matter."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +17,7 @@ import pytest
 
 from flinkpy.cep import MatchContext, Pattern, PatternProcessFunction, TimedOutPartialMatchHandler
 from flinkpy.cep.automaton.interpreter import Interpreter
-from flinkpy.cep.automaton.partial_matches import Found
+from flinkpy.cep.automaton.partial_matches import CELL, EVENT, Found
 from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.cep.matching import pending_columns
 from flinkpy.cep.matching.calendar import Calendar
@@ -27,7 +30,8 @@ from flinkpy.cep.matching.places import is_expression, with_rows
 from flinkpy.cep.matching.row_candidates import row_candidates
 from flinkpy.cep.matching.row_matcher import RowMatcher
 from flinkpy.columns.values.conversion import rows_of_batch
-from flinkpy.common import Configuration, Duration, Types, WatermarkStrategy
+from flinkpy.common import Configuration, Duration, Row, Types, WatermarkStrategy
+from flinkpy.common.types import LateValues, late_rows
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.datastream import OutputTag, StreamExecutionEnvironment
 from flinkpy.table.expressions import col
@@ -64,7 +68,7 @@ def interpreted(automaton: Any, data: pa.RecordBatch, gives: bool) -> list[Found
     matcher = RowMatcher(Interpreter(automaton, lambda: 0, gives), Calendar(1), generated=False)
     rows = rows_of_batch(data)
     keys, times = [row.key for row in rows], [row.time for row in rows]
-    return [*matcher.take(keys, times, rows), *matcher.advance(END)]
+    return flat(chain(matcher.take(keys, times, rows), matcher.advance(END)))
 
 
 def matcher_of(automaton: Any, gives: bool = True) -> RowMatcher:
@@ -88,8 +92,12 @@ class InColumns:
         found: list[Found] = []
         for due in self.pending.until(now, self.matcher.runs, keys_of):
             self.objects += len(due.events)
-            found += self.matcher.take(due.keys, due.times, due.events, due.truths)
-        return with_rows([*found, *self.matcher.advance(now)], lambda row: row)
+            found += flat(self.matcher.take(due.keys, due.times, due.events, due.truths))
+        return list(with_rows([*found, *flat(self.matcher.advance(now))], lambda row: row))
+
+
+def flat(found: Iterable[Iterable[Found]]) -> list[Found]:
+    return list(chain.from_iterable(found))
 
 
 def keys_of(rows: list[Any]) -> list[str]:
@@ -109,8 +117,8 @@ class OverRows:
     def advance(self, now: int) -> list[Found]:
         times, rows = self.pending.until(now)
         return [
-            *self.matcher.take([row.key for row in rows], times, rows),
-            *self.matcher.advance(now),
+            *flat(self.matcher.take([row.key for row in rows], times, rows)),
+            *flat(self.matcher.advance(now)),
         ]
 
 
@@ -367,3 +375,51 @@ def test_a_job_over_columns_finds_what_one_over_rows_finds(mode: str, parallelis
     ]
     assert found[0] == found[1]
     assert len(found[0]) > 5
+
+
+def test_events_of_several_batches_are_kept_aside_in_one_order_and_saved_as_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pending_columns, "_AT_ONCE", 10)
+    above = col("number") > 5
+    pattern = Pattern.begin("a").where(above).followed_by("b").where(above)
+    automaton = compiled(pattern.within(Duration.of_millis(50)))
+    subtask = InColumns(automaton, matcher_of(automaton))
+    for numbers, times in (([7, 1, 9], [5, 2, 1]), ([8, 6], [3, 4])):
+        keys = ["x"] * len(numbers)
+        letters = ["l"] * len(numbers)
+        subtask.add(
+            pa.RecordBatch.from_arrays(
+                [pa.array(each) for each in (keys, letters, numbers, times)],
+                names=["key", "letter", "number", "time"],
+            )
+        )
+    (due,) = subtask.pending.until(10, subtask.matcher.runs, keys_of)
+    assert due.times == [1, 3, 4, 5]
+    aside, _ = due.events[0]
+    assert [aside.event(number).number for _, number in due.events] == [9, 8, 6, 7]
+    found = flat(subtask.matcher.take(due.keys, due.times, due.events, due.truths))
+    kept = pickle.loads(pickle.dumps(subtask.matcher.runs["x"]))
+    assert [run[CELL][EVENT].number for run in kept] == [7]
+    pairs = [(each.match["a"][0], each.match["b"][0]) for each in with_rows(found, list)]
+    assert [(one.number, other["number"]) for one, other in pairs] == [(9, 8), (8, 6), (6, 7)]
+    assert pairs[0][0] == Row(key="x", letter="l", number=9, time=1)
+    pairs[0][0].number = 3
+    assert pairs[0][0] == Row(key="x", letter="l", number=3, time=1)
+
+
+def test_rows_of_a_match_are_made_when_a_function_looks_at_one_of_them() -> None:
+    made: list[int] = []
+
+    def values() -> list[list[Any]]:
+        made.append(1)
+        return [[1, "a"], [2, "b"]]
+
+    one, other = late_rows(("n", "text"), 2, LateValues(values))
+    assert not made
+    assert pickle.loads(pickle.dumps(other)) == Row(n=2, text="b")
+    assert copy.deepcopy(one) == one == Row(n=1, text="a")
+    assert repr(one) == "Row(n=1, text='a')"
+    one.set_field_names(["m", "t"])
+    assert one.m == 1
+    assert made == [1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import traceback
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -52,10 +53,10 @@ def found_in(
         part = events[begin:end]
         if part:
             keys, values, times = zip(*part)
-            found += matcher.take(keys, times, values)
-            found += matcher.advance(times[-1])
+            found += chain.from_iterable(matcher.take(keys, times, values))
+            found += chain.from_iterable(matcher.advance(times[-1]))
         begin = max(begin, end)
-    found += matcher.advance(10_000)
+    found += chain.from_iterable(matcher.advance(10_000))
     assert len(matcher.calendar) == 0
     assert matcher.partial_matches == sum(map(len, matcher.runs.values()))
     return found
@@ -155,7 +156,7 @@ def test_events_that_a_condition_asks_for_are_read_from_the_cells_where_they_are
     pattern = Pattern.begin("a").times(2).consecutive().next("b").next("c").where(first_and_last)
     events = [1, 2, 3, (1, 2, [1, 2], [3], []), 5]
     found = [
-        list(RowMatcher(interpreter, Calendar(1), generated=made).take("kkkkk", range(5), events))
+        next(RowMatcher(interpreter, Calendar(1), generated=made).take("kkkkk", range(5), events))
         for interpreter in (Interpreter(compiled(pattern), lambda: 0),)
         for made in (True, False)
     ]
@@ -181,6 +182,18 @@ def test_a_condition_that_asks_for_events_and_raises_is_named_with_its_event() -
     assert fault.error.__traceback__ is not None
     frames = traceback.extract_tb(fault.error.__traceback__)
     assert frames[-1].filename == __file__
+
+
+@pytest.mark.parametrize("generated", [True, False])
+def test_what_was_found_before_a_condition_raised_is_given(generated: bool) -> None:
+    pattern = Pattern.begin("a").where(lambda e: e > 1).next("b").where(lambda e: e < 9)
+    interpreter = Interpreter(compiled(pattern), lambda: 0)
+    matcher = RowMatcher(interpreter, Calendar(1), generated=generated)
+    given = matcher.take("kkk", [1, 2, 3], [2, 3, "x"])
+    found = next(given)
+    with pytest.raises(TypeError):
+        next(given)
+    assert [each.match for each in found] == [{"a": [2], "b": [3]}]
 
 
 # -- what can matter -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ with named fields take four times as long to make, and two of them are made for 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -30,6 +31,22 @@ Run: TypeAlias = tuple[str, Cell, Cell]
 STATE: Final = 0
 CELL: Final = 1
 FIRST: Final = 2
+
+
+class Aside(ABC):
+    """Events that are kept aside, as nobody looks at them before they are in a match: in the place
+    of one of them stands the tuple of this and a number. What is saved is the event."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def event(self, number: int) -> Any:
+        """The event."""
+
+
+def is_aside(event: object) -> bool:
+    """Whether this stands for an event that is kept aside."""
+    return type(event) is tuple and len(event) == 2 and isinstance(event[0], Aside)
 
 
 class Found(NamedTuple):
@@ -57,6 +74,8 @@ class Runs(tuple[Run, ...]):
         for run in self:
             for cell in reversed(list(_unknown(run[CELL], places))):
                 name, event, time, number, before = cell
+                if is_aside(event):
+                    event = event[0].event(event[1])
                 places[id(cell)] = len(cells)
                 place = -1 if before is None else places[id(before)]
                 cells.append((name, event, time, number, place))

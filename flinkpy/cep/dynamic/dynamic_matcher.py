@@ -118,8 +118,8 @@ class DynamicMatcher:
 
     def take(
         self, keys: Iterable[Any], times: Iterable[int], events: Iterable[Any]
-    ) -> Iterator[FoundByPattern]:
-        """What is found in events that come in the order of their time."""
+    ) -> Iterator[list[FoundByPattern]]:
+        """What is found in events that come in the order of their time, event by event."""
         event_filter = self._watches.filter()
         get, begins, is_sure = self.runs.get, self._begins, event_filter.is_sure
         look_at, ask = self._conditions.look_at, self._watches.ask
@@ -143,7 +143,9 @@ class DynamicMatcher:
                     met = ask(met, event)
             if met:
                 given = _Given(key, event, time, is_sure(event))
-                yield from self._give(given, of_key, met, moments)
+                found = self._give(given, of_key, met, moments)
+                if found:
+                    yield found
 
     def _met_by(self, events: list[Any], event_filter: EventFilter) -> Iterable[int]:
         """For each event the bits of the watches that it may meet."""
@@ -163,7 +165,7 @@ class DynamicMatcher:
         of_key: RunsOfKey | None,
         met: int,
         moments: dict[tuple[Any, Version], int],
-    ) -> Iterable[FoundByPattern]:
+    ) -> list[FoundByPattern]:
         """Gives an event to the patterns that want it."""
         key, event, time, is_sure = given
         owners, number = self._watches.owners, self._number
@@ -225,8 +227,8 @@ class DynamicMatcher:
         self.partial_matches += len(begun)
         self.most_of_a_key = max(self.most_of_a_key, 1)
 
-    def advance(self, now: int) -> Iterator[FoundByPattern]:
-        """What is found because time has come to ``now``."""
+    def advance(self, now: int) -> Iterator[list[FoundByPattern]]:
+        """What is found because time has come to ``now``, key by key."""
         for key, version in self.calendar.until(now):
             pattern, of_key = self.patterns.get(version), self.runs.get(key)
             before = None if of_key is None else of_key.get(version)
@@ -241,8 +243,8 @@ class DynamicMatcher:
                 self._store(key, of_key)
             if runs:
                 self._enter(key, pattern, runs)
-            for each in found:
-                yield FoundByPattern(each, version)
+            if found:
+                yield [FoundByPattern(each, version) for each in found]
 
     def at_fault(self, error: BaseException) -> Fault:
         """Where an exception was raised."""

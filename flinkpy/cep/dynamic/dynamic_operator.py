@@ -135,5 +135,9 @@ class DynamicPatternOperator(MatchingOperator[FoundByPattern], TwoInputOperator)
 
     # -- events ------------------------------------------------------------------------------------
 
+    def _with_own_events(self, found: Sequence[FoundByPattern]) -> Sequence[FoundByPattern]:
+        self._calls.with_own_events([each.found for each in found])
+        return found
+
     def process_batch1(self, batch: Batch) -> Work:
         return self.take_rows(rows(batch))

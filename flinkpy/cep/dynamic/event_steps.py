@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 from flinkpy.cep.automaton.interpreter import Interpreter
@@ -51,7 +52,7 @@ class EventSteps:
             hand.number = number
             if before:
                 hand[key] = before
-            found = list(take(hand, (key,), (time,), (event,)))
+            found = list(chain.from_iterable(take(hand, (key,), (time,), (event,))))
             return hand.pop(key, NO_RUNS), found
         timed_out: list[Found] = []
         runs = before

@@ -38,7 +38,9 @@ RESET = "(reset)"  # stands where conditions that were asked are forgotten
 LONGEST = 3000  # lines; a pattern that needs more is interpreted
 _LONGEST_CHAIN = 8  # events before that are read from cells; of a longer match they are asked for
 
-Take = Callable[..., Iterator[Found]]
+TOGETHER = 1 << 6  # matches that are given at once, about; more of them leave the cache
+
+Take = Callable[..., Iterator[list[Found]]]
 
 
 class GeneratedLoop:
@@ -113,8 +115,6 @@ class GeneratedLoop:
             "number += 1",
             *self._giving(),
             *self._keeping(),
-            "if found:",
-            "    yield from found",
         ]
         reset = self._reset_iterative()
         truths = "".join(f", {name}" for name in self._expressions.values())
@@ -123,8 +123,16 @@ class GeneratedLoop:
             "    kept_of, number, last = matcher.runs, matcher.number, {}",
             "    calendar, bucket, until = matcher.calendar, {}, MIN_TIMESTAMP",
             "    get, most, grown, complete = kept_of.get, matcher.most_of_a_key, 0, []",
-            f"    for key, time, event{truths} in zip(keys, times, events, *truths):",
-            *(line.replace(RESET, reset) for line in _indented(body, 2)),
+            "    given_now = []",
+            "    try:",
+            f"        for key, time, event{truths} in zip(keys, times, events, *truths):",
+            *(line.replace(RESET, reset) for line in _indented(body, 3)),
+            "    except Exception:",
+            "        if given_now:",  # what was found before a condition raised
+            "            yield given_now",
+            "        raise",
+            "    if given_now:",
+            "        yield given_now",
             "    matcher.number = number",
             "    matcher.partial_matches += grown",
         ]
@@ -133,19 +141,28 @@ class GeneratedLoop:
         """What becomes of complete matches: mostly there is one, and nothing is before it."""
         drops = _DROPS.get(self._automaton.skip.kind)
         general = "kept, found = given(kept, complete, time)"
+        giving = [
+            f"    if len(given_now) >= {TOGETHER}:",
+            "        yield given_now",
+            "        given_now = []",
+            "    complete = []",
+        ]
         if drops is None:
-            return ["found = ()", "if complete:", f"    {general}", "    complete = []"]
+            return ["if complete:", f"    {general}", "    given_now += found", *giving]
         dropping = f"kept = [run for run in kept if run[2][3] > {drops}]"
+        if self._automaton.skip.kind is SkipKind.PAST_LAST_EVENT:
+            # nothing begins behind the event that has just been taken
+            dropping = f"kept = [] if {drops} == number - 1 else {dropping.removeprefix('kept = ')}"
         return [
-            "found = ()",
             "if complete:",
             "    _, taken, first = complete[0]",
             "    if len(complete) == 1 and (not kept or kept[0][2][3] >= first[3]):",
             *([f"        {dropping}"] if drops else []),
-            f"        found = (new(Found, ({self._match()}, time, False)),)",
+            f"        given_now.append(new(Found, ({self._match()}, time, False)))",
             "    else:",
             f"        {general}",
-            "    complete = []",
+            "        given_now += found",
+            *giving,
         ]
 
     def _match(self) -> str:
@@ -206,7 +223,7 @@ class GeneratedLoop:
             "    if runs is not before:",
             "        matcher.put(key, before, runs, time)",
             "        before = runs or None",
-            "        yield from found",
+            "        given_now += found",
         ]
         within = self._within_of_quiet
         if within:  # they are only left out, if no complete match waits for one of them

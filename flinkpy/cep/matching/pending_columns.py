@@ -19,7 +19,7 @@ from flinkpy.cep.event_conditions import Condition
 from flinkpy.cep.matching.candidates import Candidates
 from flinkpy.cep.matching.expression_conditions import ExpressionConditions, Marks
 from flinkpy.cep.matching.pending_events import PendingEvents
-from flinkpy.cep.matching.places import places_of
+from flinkpy.cep.matching.places import CandidateRows, places_of
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.values.conversion import python_values, rows_of_batch
 from flinkpy.core.clock import Turns
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
-_AT_ONCE = 1 << 13  # events
+_AT_ONCE = 1 << 14  # events
 SINGLE_KEY = 0  # of all events of a stream without keys
 
 
@@ -151,29 +151,33 @@ class PendingColumns:
         return found if order is None else order[found]
 
     def _made(self, due: list[Part], which: Numbers, keys: list[Any]) -> Events:
-        """Objects of the events with these numbers."""
-        total = sum(len(part.at) for part in due)
-        is_chosen = np.zeros(total, np.bool_)
+        """Objects of the events with these numbers, in this order."""
+        is_chosen = np.zeros(sum(len(part.at) for part in due), np.bool_)
         is_chosen[which] = True
-        rows: list[Any] = []
-        times: list[Numbers] = []
-        truths: list[list[Any]] = [[] for _ in self._conditions.conditions]
-        begin = 0
-        for part in due:
-            at = part.at[is_chosen[begin : begin + len(part.at)]]
-            begin += len(part.at)
-            data = _taken(part.data, at)
-            is_known = self._places and all(holds is not None for holds in part.truths)
-            rows += places_of(data) if is_known else rows_of_batch(data)
-            times.append(part.times[at])
-            for known, holds in zip(truths, part.truths):
-                known += [None] * len(at) if holds is None else holds[at].tolist()
-        listed = np.concatenate(times).tolist()
-        if not bool((which[1:] > which[:-1]).all()):
-            places = (np.cumsum(is_chosen) - 1)[which].tolist()
-            rows, listed = [rows[at] for at in places], [listed[at] for at in places]
-            truths = [[known[at] for at in places] for known in truths]
-        return Events(keys, listed, rows, truths)
+        ends = np.cumsum([len(part.at) for part in due])
+        at = [
+            part.at[chosen]
+            for part, chosen in zip(due, np.split(is_chosen, ends[:-1]), strict=True)
+        ]
+        order = (np.cumsum(is_chosen) - 1)[which]  # among those that were chosen
+
+        def listed(of_parts: list[Any]) -> list[Any]:
+            values: list[Any] = np.concatenate(of_parts)[order].tolist()
+            return values
+
+        data = [_taken(part.data, some) for part, some in zip(due, at)]
+        truths = [
+            listed([_known(part.truths[number], some) for part, some in zip(due, at)])
+            for number in range(len(self._conditions.conditions))
+        ]
+        is_known = all(holds is not None for part in due for holds in part.truths)
+        if self._places and is_known:
+            events = places_of(CandidateRows(data), order.tolist())
+        else:
+            rows = [row for each in data for row in rows_of_batch(each)]
+            events = [rows[place] for place in order.tolist()]
+        times = listed([part.times[some] for part, some in zip(due, at)])
+        return Events(keys, times, events, truths)
 
     def _behind(
         self, times: list[int], rows: list[Any], keys: list[Any], due: list[Part]
@@ -293,6 +297,11 @@ def _some_at_once(due: list[Part]) -> Iterator[list[Part]]:
             if high > low
         ]
         start = end
+
+
+def _known(holds: Marks | None, at: Numbers) -> Any:
+    """Whether a condition holds for these events, as an array; of None if that is not known."""
+    return np.full(len(at), None) if holds is None else holds[at]
 
 
 def _taken(data: pa.RecordBatch, at: Numbers) -> pa.RecordBatch:

@@ -6,78 +6,92 @@ candidates of its batch stay in memory; so this is for patterns with a ``within`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.cep.automaton.partial_matches import Found
+from flinkpy.cep.automaton.partial_matches import Aside, Found
 from flinkpy.cep.automaton.pattern_states import Automaton
 from flinkpy.cep.event_conditions import Always, Condition, Not, OfColumns, TwoConditions
 from flinkpy.columns.values.conversion import python_values, rows_of_batch
-from flinkpy.common.types import Row, named_row
+from flinkpy.common.types import LateValues, Row, late_rows, named_row
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class CandidateRows:
-    """Rows of a batch that are candidates."""
+class CandidateRows(Aside):
+    """Rows of some batches that are candidates, numbered through all of them."""
 
-    __slots__ = ("_columns", "_data")
+    __slots__ = ("_columns", "_data", "_ends")
 
-    def __init__(self, data: pa.RecordBatch) -> None:
+    def __init__(self, data: list[pa.RecordBatch]) -> None:
         self._data = data
+        self._ends = np.cumsum([each.num_rows for each in data])
         self._columns: list[list[Any]] | None = None
 
-    def row(self, at: int) -> Row:
+    def event(self, at: int) -> Row:
         """One of the rows, of which others will be asked for."""
         if self._columns is None:
-            self._columns = [python_values(column) for column in self._data.columns]
-        names = tuple(self._data.schema.names)
+            self._columns = [
+                [value for each in self._data for value in python_values(each.column(position))]
+                for position in range(self._data[0].num_columns)
+            ]
+        names = tuple(self._data[0].schema.names)
         return named_row(names, [column[at] for column in self._columns])
 
-    def rows(self, places: npt.NDArray[np.int64]) -> list[Row]:
-        """The rows at these places."""
-        return rows_of_batch(self._data.take(pa.array(places)))
+    def late_rows(self, places: npt.NDArray[np.int64]) -> list[Row]:
+        """The rows at these places, with values that are made when somebody looks at one."""
+        late = LateValues(lambda: self.values(places))
+        return late_rows(tuple(self._data[0].schema.names), len(places), late)
+
+    def values(self, places: npt.NDArray[np.int64]) -> list[list[Any]]:
+        """The values of the rows at these places."""
+        if len(self._data) == 1:
+            return _values_at(self._data[0], places)
+        batches = np.searchsorted(self._ends, places, side="right")
+        found: list[list[Any]] = [[]] * len(places)
+        for number, data in enumerate(self._data):
+            which = np.flatnonzero(batches == number)
+            within = places[which] - (self._ends[number] - data.num_rows)
+            for at, values in zip(which.tolist(), _values_at(data, within)):
+                found[at] = values
+        return found
 
 
-class Place(tuple[CandidateRows, int]):
-    """Stands for an event. Pickled, it is the row."""
-
-    __slots__ = ()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        rows, at = self
-        return as_it_is, (rows.row(at),)
-
-    def __repr__(self) -> str:
-        rows, at = self
-        return repr(rows.row(at))
+def _values_at(data: pa.RecordBatch, places: npt.NDArray[np.int64]) -> list[list[Any]]:
+    if not data.num_columns:  # Arrow takes no rows without columns
+        return [[] for _ in places]
+    taken = data.take(pa.array(places))
+    try:
+        columns = [python_values(column) for column in taken.columns]
+    except (OverflowError, ValueError, pa.ArrowException):
+        return [row._values for row in rows_of_batch(taken)]  # which names the value
+    return list(map(list, zip(*columns)))
 
 
 def as_it_is(row: Row) -> Row:
-    """What a pickled place becomes."""
+    """What a place was pickled as, in state of older versions."""
     return row
 
 
-def places_of(data: pa.RecordBatch) -> list[Any]:
-    """A place for each row."""
-    rows = CandidateRows(data)
-    return list(map(tuple.__new__, repeat(Place), zip(repeat(rows), range(data.num_rows))))
+def places_of(rows: CandidateRows, numbers: list[int]) -> list[Any]:
+    """A place for each of these rows."""
+    return list(zip(repeat(rows), numbers))
 
 
-def with_rows(found: list[Found], own: Callable[[Any], Any]) -> list[Found]:
+def with_rows(found: Sequence[Found], own: Callable[[Any], Any]) -> Sequence[Found]:
     """The same matches, with rows of their own in the lists of their events."""
     lists = [events for each in found for events in each.match.values()]
     events = list(chain.from_iterable(lists))
-    places = [at for at, event in enumerate(events) if type(event) is Place]
+    places = [at for at, event in enumerate(events) if type(event) is tuple]
     if len(places) == len(events):
         made = _rows_at(events)
     else:
-        made = [event if type(event) is Place else own(event) for event in events]
+        made = [event if type(event) is tuple else own(event) for event in events]
         for at, row in zip(places, _rows_at([events[at] for at in places])):
             made[at] = row
     upcoming = iter(made)
@@ -97,7 +111,7 @@ def _rows_at(places: list[Any]) -> list[Any]:
     ends = np.cumsum(np.bincount(of_place))
     rows: list[Any] = [None] * len(places)
     for batch, some in zip(batches, np.split(order, ends[:-1])):
-        for at, row in zip(some.tolist(), batch.rows(numbers[some])):
+        for at, row in zip(some.tolist(), batch.late_rows(numbers[some])):
             rows[at] = row
     return rows
 

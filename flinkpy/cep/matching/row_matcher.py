@@ -24,7 +24,7 @@ from flinkpy.cep.automaton.partial_matches import (
 )
 from flinkpy.cep.automaton.pattern_states import END
 from flinkpy.cep.matching.calendar import Calendar
-from flinkpy.cep.matching.generated_loop import GeneratedLoop
+from flinkpy.cep.matching.generated_loop import TOGETHER, GeneratedLoop
 from flinkpy.core.codegen.generated import failure_in, forget_source
 from flinkpy.core.codegen.inlining import raised_by
 from flinkpy.core.errors import ProgramError
@@ -92,19 +92,20 @@ class RowMatcher:
         times: Iterable[int],
         events: Iterable[Any],
         truths: Sequence[Iterable[bool | None]] = (),
-    ) -> Iterator[Found]:
-        """What is found in events that come in the order of their time. ``truths``: for each of
-        ``expressions_of(automaton)``, if it was computed before, whether it holds."""
+    ) -> Iterator[list[Found]]:
+        """What is found in events that come in the order of their time, some of it at once.
+        ``truths``: for each of ``expressions_of(automaton)``, if it was computed before, whether it
+        holds."""
         loop = self._loop
         if loop is None or loop.take is None:
-            return self._interpreted(keys, times, events)
+            return some_at_once(self._interpreted(keys, times, events))
         if not truths:
             truths = [repeat(None)] * loop.expressions
         return loop.take(self, keys, times, events, *truths)
 
     def _interpreted(
         self, keys: Iterable[Any], times: Iterable[int], events: Iterable[Any]
-    ) -> Iterator[Found]:
+    ) -> Iterator[list[Found]]:
         advance, process = self.interpreter.advance, self.interpreter.process
         last: dict[Any, int] = {}  # a partial match that is too late already ends with the moment
         for key, time, event in zip(keys, times, events):
@@ -115,15 +116,18 @@ class RowMatcher:
                 if runs is not before:
                     self.put(key, before, runs, time)
                     before = runs or None
-                    yield from found
+                    yield found
             last[key] = time
             runs, found = process(before or NO_RUNS, event, time, self.number)
             self.number += 1
             self.put(key, before, runs, time)
-            yield from found
+            yield found
 
-    def advance(self, now: int) -> Iterator[Found]:
-        """What is found because time has come to ``now``."""
+    def advance(self, now: int) -> Iterator[list[Found]]:
+        """What is found because time has come to ``now``, some of it at once."""
+        return some_at_once(self._timed_out(now))
+
+    def _timed_out(self, now: int) -> Iterator[list[Found]]:
         self._event = None
         within, calendar = self._within_of_quiet, self.calendar
         for key in calendar.until(now):
@@ -143,7 +147,7 @@ class RowMatcher:
             runs, found = self.interpreter.advance(before, now)
             self.put(key, before, runs, now)
             self._enter(key, runs)
-            yield from found
+            yield found
 
     def forget_all(self) -> None:
         """Drops all runs: of a batch job, when a key has ended."""
@@ -219,3 +223,20 @@ class RowMatcher:
                 list(self._automaton.names),
             )
         return self.most_of_a_key
+
+
+def some_at_once(found: Iterable[Sequence[Found]], most: int = TOGETHER) -> Iterator[list[Found]]:
+    """The same in lists of about ``most``; also what was found before an error."""
+    together: list[Found] = []
+    try:
+        for each in found:
+            together += each
+            if len(together) >= most:
+                yield together
+                together = []
+    except Exception:
+        if together:
+            yield together
+        raise
+    if together:
+        yield together
