@@ -8,6 +8,7 @@ from flinkpy.connectors.memory.pieces import Pieces
 from flinkpy.connectors.memory.ranges import InMemorySource
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.users_values import whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +17,21 @@ if TYPE_CHECKING:
 # Of columnar sources: long enough that a kernel's fixed cost does not matter, short enough to stay
 # in the cache.
 DEFAULT_BATCH_ROWS = 8192
+
+
+def number_of_rows(batch_rows: object) -> int:
+    """How many rows a batch of a source has; raises ProgramError for what is no whole number from 1
+    on.
+
+    >>> number_of_rows(4096)
+    4096
+    """
+    number = whole_number(batch_rows)
+    if number is None or number < 1:
+        raise ProgramError(
+            f"batch_rows= takes a number of rows from 1 on, this is {batch_rows!r:.80}"
+        )
+    return number
 
 
 class ArrowSource(InMemorySource):
@@ -34,7 +50,7 @@ class ArrowSource(InMemorySource):
         if doubled:
             raise ProgramError(f"two columns are called {doubled[0]!r}; give them different names")
         super().__init__(Pieces([table], [table.num_rows]))
-        self._schema, self.batch_rows = table.schema, batch_rows
+        self._schema, self.batch_rows = table.schema, number_of_rows(batch_rows)
 
     @staticmethod
     def from_pandas(frame: pd.DataFrame, batch_rows: int = DEFAULT_BATCH_ROWS) -> ArrowSource:

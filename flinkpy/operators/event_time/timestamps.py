@@ -175,6 +175,8 @@ def _required_arguments(function: Callable[..., Any]) -> int:
 def column_function(assigner: object, schema: pa.Schema) -> Callable[[Any], npt.NDArray[np.int64]]:
     """The function from a record batch of the schema to event times. Raises ProgramError for
     unknown columns and for types that are no times."""
+    import pyarrow as pa
+
     from flinkpy.columns.compiler import compile_expression
     from flinkpy.columns.expression_functions import col
 
@@ -182,6 +184,7 @@ def column_function(assigner: object, schema: pa.Schema) -> Callable[[Any], npt.
     compiled = compile_expression(expression, schema)
     convert = _conversion(compiled.type, expression)
     evaluate = compiled.evaluate
+    advice = _OF_NUMBERS if pa.types.is_integer(_plain(compiled.type)) else _OF_MOMENTS
 
     def stamps(data: object) -> npt.NDArray[np.int64]:
         found = evaluate(data)
@@ -195,36 +198,47 @@ def column_function(assigner: object, schema: pa.Schema) -> Callable[[Any], npt.
                 first,
             )
         moments = convert(found)
-        _check_range(moments, repr(expression))
+        _check_range(moments, repr(expression), advice)
         return moments
 
     return stamps
 
 
-def _check_range(moments: npt.NDArray[np.int64], given_by: str) -> None:
+_OF_NUMBERS = (
+    "event time is in milliseconds: divide what is finer, microseconds by 1,000 and nanoseconds "
+    "by 1,000,000, or cast it to a timestamp"
+)
+_OF_MOMENTS = "in milliseconds; event time over columns is in the years 1 to 9999"
+
+
+def _check_range(moments: npt.NDArray[np.int64], given_by: str, advice: str = _OF_NUMBERS) -> None:
     """Raises NoTimeError for times outside the years 1 to 9999: windows over columns have
     timestamps as bounds, which end there."""
     for at in (int(moments.argmin()), int(moments.argmax())) if len(moments) else ():
         moment = int(moments[at])
         if not _FIRST_YEAR <= moment < _YEAR_10000:
             raise NoTimeError(
-                f"{given_by} gives {moment} as event time, and event time is in milliseconds: "
-                "divide what is finer, "
-                "microseconds by 1,000 and nanoseconds by 1,000,000, or "
-                "cast it to a timestamp",
+                f"{given_by} gives {moment} as event time"
+                f"{', and ' if advice is _OF_NUMBERS else ', '}{advice}",
                 at,
             )
 
 
 def _conversion(kind: Any, expression: object) -> Callable[[Any], npt.NDArray[np.int64]]:
     """The function from an array of this type to milliseconds. Finer units are rounded down, also
-    before 1970."""
+    before 1970. Numbers that int64 does not hold become its end, which is no time."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     def integers(array: Any) -> npt.NDArray[np.int64]:
         whole: npt.NDArray[np.int64] = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
         return whole
 
+    if pa.types.is_dictionary(kind):
+        of_values = _conversion(kind.value_type, expression)
+        return lambda array: of_values(array.dictionary_decode())
+    if pa.types.is_uint64(kind):
+        return lambda array: integers(pc.min_element_wise(array, pa.scalar(MAX_TIMESTAMP, kind)))
     if pa.types.is_integer(kind):
         return integers
     if pa.types.is_date(kind):
@@ -241,6 +255,11 @@ def _conversion(kind: Any, expression: object) -> Callable[[Any], npt.NDArray[np
         f"{expression!r} is of type {kind}, and a timestamp must be whole milliseconds, a "
         "timestamp or a date"
     )
+
+
+def _plain(kind: Any) -> Any:
+    """The type of the values of a dictionary, or the type itself."""
+    return getattr(kind, "value_type", kind)
 
 
 def _multiplied(numbers: npt.NDArray[np.int64], factor: int) -> npt.NDArray[np.int64]:

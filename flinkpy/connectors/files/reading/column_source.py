@@ -19,6 +19,7 @@ from flinkpy.connectors.files.reading.file_metadata import metadata_schema, with
 from flinkpy.connectors.files.reading.text_files import FileSplit
 from flinkpy.connectors.files.reading.value_ranges import ValueRange, can_be_pushed, may_be_true
 from flinkpy.connectors.files.reading.watched_files import FileWatcher, files_by_now
+from flinkpy.connectors.memory.arrow_tables import number_of_rows
 from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import (
@@ -153,10 +154,7 @@ class ColumnFileSource(Source[RowsSplit]):
         batch_rows: int,
         watch_interval_ms: int | None = None,
     ) -> None:
-        if not isinstance(batch_rows, int) or batch_rows < 1:
-            raise ProgramError(
-                f"batch_rows= takes a number of rows from 1 on, this is {batch_rows!r:.80}"
-            )
+        batch_rows = number_of_rows(batch_rows)
         if isinstance(columns, str) or (columns is not None and not columns):
             raise ProgramError(f"columns= takes a list of names, at least one; this is {columns!r}")
         import pyarrow as pa
