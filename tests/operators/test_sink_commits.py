@@ -14,6 +14,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks import sink_port
+from flinkpy.operators.sinks.pending_commits import PendingCommits
 from flinkpy.operators.sinks.sink_operator import SinkOperator
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 from flinkpy.state.snapshots.saved_state import SavedState
@@ -144,6 +145,27 @@ def test_state_of_writers_is_shared_out_to_another_number_of_subtasks() -> None:
     assert len(states) == 2
     assert sorted(state for of_writer in states for state in of_writer) == [0, 1, 2]
     world.close()
+
+
+def test_what_a_writer_wrote_for_several_checkpoints_goes_to_one_subtask_and_in_its_order() -> None:
+    world = SinkWorld(Gathering(), 2)
+    world.feed(4)
+    world.barrier()
+    world.feed(4)
+    world.complete(world.barrier())
+    COMMITTED.clear()
+    world.crash(3)
+    of_writers = [[each for each in COMMITTED if each[0] % 2 == number] for number in range(2)]
+    assert of_writers == [[[0, 2], [4, 6]], [[1, 3], [5, 7]]]
+    world.close()
+
+
+def test_a_savepoint_that_has_what_is_pending_of_each_checkpoint_apart_is_restored() -> None:
+    committed: list[Any] = []
+    pending = PendingCommits(lambda ready, _: committed.append(ready), "Committer")
+    pending.restore([(2, ["b"]), (1, ["a"])])
+    pending.commit_all()
+    assert committed == [["a"], ["b"]]
 
 
 def test_behind_the_end_the_rest_waits_for_the_last_checkpoint() -> None:

@@ -12,6 +12,7 @@ from flinkpy.state.api import ListState
 # commits what was prepared for a checkpoint (None: at the end of a job without any), and gives back
 # what could not be committed yet
 Commit: TypeAlias = Callable[[Sequence[Any], "int | None"], "Sequence[Any] | None"]
+OfCheckpoint: TypeAlias = tuple[int, list[Any]]
 
 
 class PendingCommits:
@@ -29,10 +30,11 @@ class PendingCommits:
         """Whether something was prepared and not committed."""
         return bool(self._of_checkpoints or self._rest)
 
-    def restore(self, saved: Iterable[tuple[int, list[Any]]]) -> None:
-        """Takes back what ``save`` saved."""
-        for checkpoint_id, committables in saved:
-            self.add(committables, checkpoint_id)
+    def restore(self, saved: Iterable[OfCheckpoint | list[OfCheckpoint]]) -> None:
+        """Takes back what ``save`` saved. Older savepoints have a checkpoint's apart."""
+        for each in saved:
+            for checkpoint_id, committables in [each] if isinstance(each, tuple) else each:
+                self.add(committables, checkpoint_id)
 
     def add(self, committables: Sequence[Any], checkpoint_id: int | None) -> None:
         """They were prepared for that checkpoint. None: at the end, so the next one has them."""
@@ -44,12 +46,14 @@ class PendingCommits:
             self._of_checkpoints.setdefault(checkpoint_id, []).extend(committables)
 
     def save(self, state: ListState[Any], checkpoint_id: int, prepared_by: str) -> None:
-        """The checkpoint is taken, and has all that is pending. ``prepared_by`` is the call to name
-        if it cannot be pickled."""
+        """The checkpoint is taken, and has all that is pending, as one element: whichever subtask
+        takes it over commits what this writer wrote in the order in which it was written.
+        ``prepared_by`` is the call to name if it cannot be pickled."""
         rest, self._rest = self._rest, []
         self.add(rest, checkpoint_id)
+        pending = sorted(self._of_checkpoints.items(), key=lambda each: each[0])
         try:
-            state.update(sorted(self._of_checkpoints.items(), key=lambda each: each[0]))
+            state.update([pending] if pending else [])
         except TypeError as error:
             raise TypeError(
                 f"what {prepared_by} gives must be picklable, as it is part of the checkpoint: "
