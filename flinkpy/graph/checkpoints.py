@@ -135,10 +135,12 @@ class DataSetState:
 @dataclass(frozen=True)
 class SubtaskSnapshot:
     """What a subtask acknowledges a checkpoint with: the state of each operator of its chain that
-    has some, and what was in flight in its channels when the barrier overtook it."""
+    has some, and what was in flight in its channels when the barrier overtook it. ``had_finished``:
+    all its operators had finished in the checkpoint that it started from, so there is no state."""
 
     operators: Mapping[OperatorId, OperatorSubtaskState] = field(default_factory=dict)
     channels: tuple[ChannelState, ...] = ()
+    had_finished: bool = False
 
     def handles(self) -> Iterator[StateHandle]:
         """All its state."""

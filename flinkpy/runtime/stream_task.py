@@ -235,6 +235,7 @@ class StreamTask:
             services.send_message,
             config.bases,
             services.reactor.clock,
+            had_finished=config.had_finished,
         )
         return TaskCheckpoints(
             self,

@@ -45,6 +45,7 @@ class PendingCheckpoint:
         self._machine = StateMachine(CHECKPOINT, f"checkpoint {checkpoint_id}")
         self._job_graph = job_graph
         self.awaited = set(plan.acknowledge)
+        self._finished = list(plan.finished)  # and those that say so
         self.awaits_coordinators = any(vertex.sources for vertex in job_graph.vertices)
         self._states: defaultdict[OperatorId, dict[int, OperatorSubtaskState]] = defaultdict(dict)
         self._coordinators: dict[OperatorId, StateHandle] = {}
@@ -71,6 +72,8 @@ class PendingCheckpoint:
         if attempt_id not in self.awaited:
             return False
         self.awaited.discard(attempt_id)
+        if snapshot.had_finished:
+            self._finished.append(attempt_id.vertex)
         for operator_id, state in snapshot.operators.items():
             self._states[operator_id][attempt_id.subtask_index] = state
         for channel in snapshot.channels:
@@ -126,7 +129,7 @@ class PendingCheckpoint:
 
     def _operators(self) -> dict[OperatorId, OperatorCheckpoint]:
         finished: defaultdict[JobVertexId, set[int]] = defaultdict(set)
-        for subtask in self.plan.finished:
+        for subtask in self._finished:
             finished[subtask.vertex_id].add(subtask.subtask_index)
         found = {}
         for vertex in self._job_graph.vertices:

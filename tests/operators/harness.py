@@ -176,6 +176,7 @@ class ChainHarness:
         fusion: bool = True,
         object_reuse: bool = False,
         open_it: bool = True,
+        had_finished: bool = False,
         batch_records: int = 4,
         configuration: dict[str, Any] | None = None,
         memory: int | None = None,
@@ -191,9 +192,10 @@ class ChainHarness:
             config, self.writers, self.context, fusion=fusion, object_reuse=object_reuse
         )
         self.chain.setup()
-        self.chain.initialize_state(None)
+        if not had_finished:
+            self.chain.initialize_state(None)
         if open_it:
-            self.chain.open()
+            self.chain.open(had_finished=had_finished)
 
     def context(self, operator: ChainedOperator[Any]) -> OperatorContext:
         return OperatorContext(

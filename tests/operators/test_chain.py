@@ -22,10 +22,11 @@ from flinkpy.core.errors import EngineError, ProgramError, UserCodeError
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.mutability import could_be_mutated, private_copy
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
-from flinkpy.graph.partitioning import FORWARD
+from flinkpy.graph.partitioning import FORWARD, KeySpec
 from flinkpy.operators.base import OneInputOperator, StreamOperator
 from flinkpy.operators.chain.chain_wiring import fused_positions
 from flinkpy.operators.functions import MapFunction, RuntimeContext
+from flinkpy.operators.rows.keyed import KeyedReduceOperator
 from flinkpy.operators.rows.stateless import FilterOperator, MapOperator, ProjectOperator
 from tests.operators.harness import ChainHarness, linear, run
 
@@ -182,6 +183,22 @@ def test_control_elements_travel_in_order_with_the_records_and_barriers_and_ends
         EndOfData(),
         EndOfPartition(),
     ]
+
+
+def test_checkpoints_pass_by_operators_that_had_finished() -> None:
+    harness = ChainHarness(
+        linear(KeyedReduceOperator(max, KeySpec(selector=abs))), had_finished=True
+    )
+    barrier = CheckpointBarrier(1, 0)
+    passed: list[CheckpointBarrier] = []
+    harness.chain.process_barrier(barrier, passed.append)
+    harness.settle()
+    assert passed == [barrier]
+    assert harness.writers[0].elements == [barrier]
+    assert harness.chain.freeze_state(barrier) == {}
+    harness.chain.notify_checkpoint(1, is_complete=True)
+    assert not harness.chain.waits_for_final_checkpoint
+    assert harness.chain.close() == []
 
 
 def test_runs_of_stages_end_where_a_branch_or_another_operator_begins() -> None:

@@ -83,6 +83,8 @@ class Setting:
     outputs: OutputBarriers | None = None
     clock: ManualClock = field(default_factory=ManualClock)
 
+    had_finished: bool = False
+
     def __post_init__(self) -> None:
         storage = FileCheckpointStorage(
             "store://checkpoints", JOB, 0, stores=lambda location: self.files
@@ -91,7 +93,15 @@ class Setting:
         self.checkpoints = TaskCheckpoints(
             self,
             self.operator,
-            SnapshotWriter(TASK, lambda: storage, files, self.said.append, {}, self.clock),
+            SnapshotWriter(
+                TASK,
+                lambda: storage,
+                files,
+                self.said.append,
+                {},
+                self.clock,
+                had_finished=self.had_finished,
+            ),
             self.outputs,
             clock=self.clock,
         )
@@ -232,6 +242,16 @@ def test_what_is_written_is_told(setting: Setting) -> None:
     setting.io.pop()()
     assert [type(message) for message in setting.said] == [SnapshotTaken]
     assert len(setting.files.files) == 1
+
+
+@pytest.mark.parametrize("had_finished", [True, False])
+def test_a_task_says_whether_all_its_operators_had_finished(had_finished: bool) -> None:
+    setting = Setting(had_finished=had_finished)
+    setting.checkpoints.pass_barrier(CheckpointBarrier(1, 0))
+    setting.io.pop()()
+    [taken] = setting.said
+    assert isinstance(taken, SnapshotTaken)
+    assert taken.snapshot.had_finished is had_finished
 
 
 def test_how_long_each_step_took_is_told(setting: Setting) -> None:

@@ -323,6 +323,22 @@ def test_a_vertex_that_had_finished_altogether_ends_at_once_when_it_is_restored(
     } == {"A": True, "B": False}
 
 
+def test_a_vertex_that_had_finished_and_runs_to_tell_its_consumers_has_finished_in_later_checkpoints() -> (
+    None
+):
+    world = running(pipeline(1))
+    world.fire(DUE)
+    said = saved(world.attempt("A", 0), 1)
+    world.send(CoordinatorSnapshot(1, {}))
+    world.send(replace(said, snapshot=SubtaskSnapshot(had_finished=True)))
+    [store] = [
+        each
+        for each in world.scheduler.handle(replace(said, attempt_id=world.attempt("B", 0)), 0.0)
+        if isinstance(each, StoreCheckpoint)
+    ]
+    assert store.checkpoint.operators[OperatorId("a")].is_fully_finished
+
+
 def test_a_vertex_that_had_finished_in_part_runs_again_as_a_whole() -> None:
     world = running(strands(2))
     world.progress(world.attempt("A", 0))

@@ -44,8 +44,9 @@ class Snapshot:
 
 class SnapshotWriter:
     """Writes the snapshots of one task. ``send`` reports to the JobMaster, from any thread;
-    ``bases``: the checkpoint that the task was restored from, if others may build on it; ``clock``
-    says how long it takes to write. All calls come from the task's thread."""
+    ``bases``: the checkpoint that the task was restored from, if others may build on it;
+    ``had_finished``: all its operators had finished there; ``clock`` says how long it takes to
+    write. All calls come from the task's thread."""
 
     def __init__(
         self,
@@ -55,8 +56,11 @@ class SnapshotWriter:
         send: Callable[[CheckpointFromTask], None],
         bases: Mapping[int, Base],
         clock: Clock,
+        *,
+        had_finished: bool = False,
     ) -> None:
         self._task = task
+        self._had_finished = had_finished
         self._make_storage = storage
         self._files = files
         self._send = send
@@ -132,6 +136,8 @@ class SnapshotWriter:
             storage = self._storage.of_snapshot(barrier.options.target)
             base = self._base(barrier.options.builds_on)
             snapshot = write_snapshot(storage, barrier, self._task, taken.frozen, base, channels)
+            if self._had_finished:
+                snapshot = replace(snapshot, had_finished=True)
             if self._is_in_vain(checkpoint_id):
                 storage.discard_handles(checkpoint_id, snapshot.handles())
                 return
