@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 
 from flinkpy.core.elements import CheckpointBarrier, ColumnBatch, Element, EndOfPartition
+from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.channel_state import ElementLog
@@ -24,6 +25,11 @@ from flinkpy.network.partition import ReadableSubpartition
 from flinkpy.network.port import Traffic
 
 MOST_ROWS = 8192  # of a batch that is put together
+
+
+def most_rows_put_together(config: NetworkConfig) -> int:
+    """1, which puts nothing together, where producers gather nothing either."""
+    return 1 if config.batch_records == 1 else MOST_ROWS
 
 
 class InputChannel(ABC):
@@ -120,10 +126,6 @@ class LocalInputChannel(InputChannel):
         self.end_reached()
 
 
-def _is_piece(batch: ColumnBatch) -> bool:
-    return len(batch) < MOST_ROWS
-
-
 def _written_for(subpartition: ReadableSubpartition) -> tuple[int, int]:
     partition, index = subpartition.partition, subpartition.index
     return partition.bytes_to[index], partition.batches_to[index]
@@ -140,8 +142,10 @@ class SingleInputGate:
         on_error: Callable[[BaseException], None],
         lock: threading.RLock | None = None,
         reactor: Reactor | None = None,
+        most_rows: int = MOST_ROWS,
     ) -> None:
         self.name = name
+        self._most_rows = most_rows
         self._lock = lock or threading.RLock()
         self._reactor = reactor
         self.members: list[InputChannel] = []
@@ -188,7 +192,7 @@ class SingleInputGate:
                     source.batch_consumed(held)
                 self._being_processed.clear()
             found = self._taken()
-            if found is None or type(found[1]) is not ColumnBatch or not _is_piece(found[1]):
+            if found is None or type(found[1]) is not ColumnBatch or not self._is_piece(found[1]):
                 return found
             pieces = self._with_the_pieces_behind(found[1])
         return found[0], ColumnBatch.concat(pieces)
@@ -224,14 +228,17 @@ class SingleInputGate:
         ready = self._ready
         while ready and ready[0].queue:
             following = ready[0].queue[0][0]
-            if type(following) is not ColumnBatch or not _is_piece(following):
+            if type(following) is not ColumnBatch:
                 break
             rows += len(following)
-            if rows > MOST_ROWS or not first.is_like(following):
+            if rows > self._most_rows or not first.is_like(following):
                 break
             self._taken()
             pieces.append(following)
         return pieces
+
+    def _is_piece(self, batch: ColumnBatch) -> bool:
+        return len(batch) < self._most_rows
 
     # -- barriers ----------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from flinkpy.graph.deployment import (
 from flinkpy.network.data_plane_reactor import DataPlaneReactor
 from flinkpy.network.flow.credits import ReceiverCredits
 from flinkpy.network.flow.segments import NetworkBufferPool
-from flinkpy.network.gate import LocalInputChannel, SingleInputGate
+from flinkpy.network.gate import LocalInputChannel, SingleInputGate, most_rows_put_together
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleStatistics
 from flinkpy.network.result_partitions import ResultPartitions
 from flinkpy.network.wire.data_port import Sockets
@@ -158,7 +158,13 @@ class ShuffleService:
                         f"input {descriptor.input_index} of {owner.vertex_id:.8} subtask "
                         f"{owner.subtask_index}"
                     )
-                    gate = SingleInputGate(name, on_error, self._lock, self._thread_of(reactor))
+                    gate = SingleInputGate(
+                        name,
+                        on_error,
+                        self._lock,
+                        self._thread_of(reactor),
+                        most_rows_put_together(self._config),
+                    )
                     gates.append(gate)
                     self._fill_gate(gate, descriptor, owner.job_id)
                     created.append(gate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -37,9 +38,9 @@ def piece(first: int, rows: int, stamped: bool = False, kinds: bool = False) -> 
     )
 
 
-def read(elements: list[Element], at: str = "a") -> list[Element]:
+def read(elements: list[Element], at: str = "a", config: NetworkConfig = ROOMY) -> list[Element]:
     """What a gate gives of these elements of one producer."""
-    with cluster("a", "b", config=ROOMY) as made:
+    with cluster("a", "b", config=config) as made:
         gate = made.gate(at, SINK, [("a", SOURCE)])
         made.reactor.settle()
         writer = made.writer("a", SOURCE)
@@ -72,6 +73,11 @@ def test_no_piece_passes_what_stands_between(between: Element) -> None:
     behind: list[Element] = [] if isinstance(between, EndOfData) else [piece(2, 2)]
     elements = [piece(0, 2), between, *behind]
     assert read(elements) == elements
+
+
+def test_where_batches_of_one_row_are_sent_each_stays_one_and_so_do_larger_ones() -> None:
+    elements: list[Element] = [piece(0, 1), piece(1, 2), piece(3, 1)]
+    assert read(elements, config=replace(ROOMY, batch_records=1)) == elements
 
 
 def test_a_full_batch_is_passed_on_as_it_is() -> None:
