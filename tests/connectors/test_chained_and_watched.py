@@ -302,5 +302,7 @@ def test_a_running_job_reads_files_of_columns_that_appear(tmp_path: Path) -> Non
         3,
         4,
     ]
-    with pytest.raises(ProgramError, match="a duration above 0"):
+    with pytest.raises(
+        ProgramError, match="watch_interval is in milliseconds from 1 on, this is 0"
+    ):
         env.from_parquet(tmp_path, watch_interval=0)
