@@ -425,11 +425,11 @@ MUTANTS = (
         "before a barrier, operators emit what they hold in the order of the chain",
         "flinkpy/operators/chain/operator_chain.py",
         (
-            "for operator in self.operators:\n            _call(operator, "
+            "for operator in operators:\n            _call(operator, "
             "operator.prepare_snapshot_pre_barrier"
         ),
         (
-            "for operator in reversed(self.operators):\n            _call(operator, "
+            "for operator in reversed(operators):\n            _call(operator, "
             "operator.prepare_snapshot_pre_barrier"
         ),
         ("tests/operators/test_parking.py",),
@@ -872,11 +872,11 @@ MUTANTS = (
         "what writers prepared for a global committer goes before the barrier",
         "flinkpy/operators/chain/operator_chain.py",
         (
-            "        for operator in self.operators:\n            _call(operator, "
+            "        for operator in operators:\n            _call(operator, "
             "operator.emit_before_barrier, barrier.checkpoint_id)\n        self.write(barrier)\n"
         ),
         (
-            "        self.write(barrier)\n        for operator in self.operators:\n            "
+            "        self.write(barrier)\n        for operator in operators:\n            "
             "_call(operator, operator.emit_before_barrier, barrier.checkpoint_id)\n"
         ),
         ("tests/operators/test_global_committer.py",),
@@ -994,12 +994,12 @@ MUTANTS = (
         "flinkpy/scheduler/checkpointing/pending_checkpoint.py",
         (
             "        if attempt_id not in self.awaited:\n            return False\n        "
-            "self.awaited.discard(attempt_id)\n        for operator_id"
+            "self.awaited.discard(attempt_id)\n        if snapshot.had_finished"
         ),
         "        asked = next((each for each in self.awaited if each.vertex == "
         "attempt_id.vertex), None)\n"
         "        if asked is None:\n            return False\n        "
-        "self.awaited.discard(asked)\n        for operator_id",
+        "self.awaited.discard(asked)\n        if snapshot.had_finished",
         PROGRAMS,
         (
             Change(

@@ -47,7 +47,7 @@ CONTRADICTIONS = [
         r"leaves 96.0 MB for the overhead, and .*overhead.min: 192.0 MB wants more",
     ),
     ("process.size=2g;network.fraction=1.0", r"network.fraction: 1.0 is all of the memory or more"),
-    ("process.size=2g;managed.fraction=1.2", r"managed.fraction: 1.2 is all of the memory or more"),
+    ("process.size=2g;managed.fraction=1.0", r"managed.fraction: 1.0 is all of the memory or more"),
     ("process.size=2g;jvm-overhead.fraction=1", r"jvm-overhead.fraction: 1.0 is all of the memory"),
     (
         "process.size=2g;network.min=1g;network.max=64m",
