@@ -98,3 +98,24 @@ def test_the_columns_that_a_query_chooses_of_a_stream_of_one_subtask_stay_in_it(
     table = tables.from_changelog_stream(changes)
     stream = tables.to_changelog_stream(table.select(col("f1")))
     assert stream.recorded.transformation.parallelism == 1
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_where_batches_have_one_row_each_row_gives_its_own_changes(parallelism: int) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"client.progress": False, "taskmanager.network.batch.max-records": 1}
+    )
+    env.set_parallelism(parallelism)
+    tables = StreamTableEnvironment.create(env)
+    rows = register_rows([(n // 20, n) for n in range(40)])
+    tables.execute_sql(
+        "CREATE TABLE s (id INT, n INT) WITH ('connector' = 'values', 'bounded' = 'true', "
+        f"'data-id' = '{rows}', 'rows-per-batch' = '1')"
+    )
+    with tables.execute_sql("SELECT id, COUNT(*) FROM s GROUP BY id").collect() as found:
+        changes = list(found)
+    for id in range(2):
+        assert [(row.get_row_kind(), row[1]) for row in changes if row[0] == id] == [
+            (INSERT, 1),
+            *((kind, n + (kind is AFTER)) for n in range(1, 20) for kind in (BEFORE, AFTER)),
+        ]
