@@ -32,8 +32,15 @@ def folders_with_code() -> set[str]:
     return found
 
 
+def folders_of_the_page() -> set[str]:
+    page = ROOT / "flinkpy" / "web" / "page"
+    found = [page, *(each for each in page.rglob("*") if each.is_dir())]
+    return {".".join(each.relative_to(ROOT).parts) for each in found}
+
+
 def test_every_package_is_listed_for_the_wheel() -> None:
-    assert set(PROJECT["tool"]["setuptools"]["packages"]) == folders_with_code()
+    listed = set(PROJECT["tool"]["setuptools"]["packages"])
+    assert listed == folders_with_code() | folders_of_the_page()
 
 
 def test_the_version_is_the_same_wherever_it_stands() -> None:
