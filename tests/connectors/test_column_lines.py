@@ -84,7 +84,9 @@ def written(form: FileFormat, *parts: Batch) -> bytes | str:
         for each in parts:
             part.write(each)
     except ProgramError as error:
-        return re.sub(r": (Row\(|a batch of columns ).*; add it", "; add it", str(error))
+        return re.sub(
+            r": (Row\(|a batch of columns ).*; add it", "; add it", str(error), flags=re.S
+        )
     part.close()
     return file.getvalue()
 

@@ -3,6 +3,7 @@ possible or at a steady rate."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,7 +91,6 @@ class DataGeneratorSource(Source[StrideSplit]):
 
     def create_reader(self, context: ReaderContext) -> SourceReader[StrideSplit]:
         make = self._make_columns if self._columns else self._make_rows
-        self._looks = may_give_idle(self._function)
         rate = self._rate
         if rate is None:
             return SideBySideReader(
@@ -100,10 +100,14 @@ class DataGeneratorSource(Source[StrideSplit]):
             context, lambda split: RatedReader(split, make, rate, context.clock), awaits_all=True
         )
 
+    @functools.cached_property
+    def _may_give_idle(self) -> bool:
+        return may_give_idle(self._function)
+
     def _make_rows(self, indices: range) -> Batch:
         function = self._function
         values = [function(index) for index in indices]
-        if self._looks:
+        if self._may_give_idle:
             refuse_idle_records(values, function)
         return RowBatch(values)
 
