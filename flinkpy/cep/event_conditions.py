@@ -147,11 +147,18 @@ class OfEventAndContext(Condition):
         return shown_function(self.function)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OfColumns(Condition):
-    """An expression of the event's fields; null is no."""
+    """An expression of the event's fields; null is no. Two are the same condition if they have the
+    same expression: to compare expressions makes another one."""
 
     expression: Expression
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OfColumns) and self.expression is other.expression
+
+    def __hash__(self) -> int:
+        return hash(self.expression)
 
     def bind(self) -> Holds:
         expression = self.expression
