@@ -27,9 +27,9 @@ from flinkpy.operators.columnar.tables_by_group import (
     from_bytes,
     group_numbers,
     key_of_group,
-    to_bytes,
 )
 from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 from flinkpy.state.timed_entries import TimedEntries
 
 _MOMENT = 0  # of all rows

@@ -57,18 +57,8 @@ def _keys_of_groups(max_parallelism: int) -> Mapping[int, int]:
     return keys
 
 
-def to_bytes(data: pa.RecordBatch, compression: str | None = None) -> bytes:
-    """A batch or table as an Arrow stream. A slice is written without the rest of its buffers."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(sink, data.schema, options=options) as writer:
-        writer.write(data)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
-
-
 def from_bytes(data: bytes) -> Any:
-    """The record batch that :func:`to_bytes` wrote."""
+    """The record batch that ``arrow_streams.to_bytes`` wrote."""
     return one_batch(pa.ipc.open_stream(data).read_all())
 
 

@@ -29,11 +29,11 @@ from flinkpy.operators.columnar.tables_by_group import (
     group_numbers,
     input_schema_of,
     key_of_group,
-    to_bytes,
     with_input,
 )
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.spilling.held_bytes import held_bytes
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt

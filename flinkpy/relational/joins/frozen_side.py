@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.core.clock import Turns
-from flinkpy.operators.columnar.tables_by_group import key_of_group, to_bytes
+from flinkpy.operators.columnar.tables_by_group import key_of_group
 from flinkpy.relational.state.row_store import FrozenPart, FrozenRows
 from flinkpy.relational.state.rows_by_group import groups_of_rows, rows_by_group
 from flinkpy.state.heap.frozen_numbers import FrozenArray
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 from flinkpy.state.snapshots.chunked_regions import FrozenChunk, FrozenChunks
 
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.keys import key_group
-from flinkpy.operators.columnar.tables_by_group import by_group, group_numbers, to_bytes
+from flinkpy.operators.columnar.tables_by_group import by_group, group_numbers
 from flinkpy.relational.relational_operator import one_record_batch
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 
 
 def groups_of_rows(data: pa.RecordBatch, keys: Sequence[int], max_parallelism: int) -> Any:

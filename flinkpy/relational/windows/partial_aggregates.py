@@ -13,7 +13,7 @@ from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch
 from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.columnar.column_operators import columns, explained
-from flinkpy.operators.columnar.tables_by_group import from_bytes, to_bytes
+from flinkpy.operators.columnar.tables_by_group import from_bytes
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.relational_operator import one_record_batch, with_schema
 from flinkpy.relational.windows.held_windows import ROWS, HoldsWindows, WindowedInput
@@ -22,6 +22,7 @@ from flinkpy.relational.windows.partial_groups import PartialGroups, with_places
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.window_times import times_in, with_times
 from flinkpy.sql.rex.rex_nodes import AggregateCall
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 from flinkpy.windowing.joins.rows_by_slice import SavedRows
 from flinkpy.windowing.windows import TimeWindow
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.errors import CheckpointDamagedError
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 from flinkpy.state.snapshots.frozen_tables import REGION, FrozenEntries, FrozenTable
 from flinkpy.state.snapshots.keyed_snapshots import (
     KeyedSnapshot,
@@ -89,7 +90,7 @@ def pieces_of(
                 {
                     "name": chunk.name,
                     "alive": None if chunk.alive is None else np.packbits(chunk.alive).tobytes(),
-                    "beside": _stream(beside, "zstd") if beside.num_columns else None,
+                    "beside": to_bytes(beside, "zstd") if beside.num_columns else None,
                 }
             )
             turns.give_way()
@@ -161,7 +162,7 @@ def _tables(
     whole, of_rows = whole.take(pa.array(order)), of_rows[order]
     found, starts, counts = np.unique(of_rows, return_index=True, return_counts=True)
     return region, [
-        (group, (keys[group], _stream(whole.slice(start, count).combine_chunks())))
+        (group, (keys[group], to_bytes(whole.slice(start, count).combine_chunks())))
         for group, start, count in zip(found.tolist(), starts.tolist(), counts.tolist())
     ]
 
@@ -170,13 +171,4 @@ def _chunk_bytes(chunk: FrozenChunk) -> bytes:
     groups, data = chunk.data()
     schema = pa.schema([pa.field(_GROUP, pa.int32()), *data.schema])
     columns = [pa.array(groups, pa.int32()), *data.columns]
-    return _stream(pa.RecordBatch.from_arrays(columns, schema=schema))
-
-
-def _stream(data: pa.RecordBatch | pa.Table, compression: str | None = None) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(sink, data.schema, options=options) as writer:
-        writer.write(data)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
+    return to_bytes(pa.RecordBatch.from_arrays(columns, schema=schema))

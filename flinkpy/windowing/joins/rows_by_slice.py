@@ -24,10 +24,10 @@ from flinkpy.operators.columnar.tables_by_group import (
     from_bytes,
     group_numbers,
     key_of_group,
-    to_bytes,
 )
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.slice_log import RestoredLog, SliceLog, restored_log, to_leave
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
 from flinkpy.windowing.joins.spilled_columns import ColumnsForm, OneSide
 from flinkpy.windowing.joins.spilled_slices import SpilledSlices

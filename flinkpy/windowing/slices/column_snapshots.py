@@ -19,9 +19,9 @@ from flinkpy.operators.columnar.tables_by_group import (
     by_group,
     group_numbers,
     key_of_group,
-    to_bytes,
     with_input,
 )
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 from flinkpy.windowing.slices.grouped_parts import Part
 
 SLICE, KEY, FIRST = "slice", "key ", "first "  # KEY and FIRST begin the names of columns

@@ -17,7 +17,6 @@ from flinkpy.operators.columnar.tables_by_group import (
     from_bytes,
     group_numbers,
     key_of_group,
-    to_bytes,
 )
 from flinkpy.relational.relational_operator import one_record_batch, pieces, with_schema
 from flinkpy.relational.windows.held_windows import WindowedInput
@@ -25,6 +24,7 @@ from flinkpy.relational.windows.sessions.session_rows import EndedSessions, Sess
 from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.window_times import with_times
 from flinkpy.relational.windows.windows_in_time import WindowsInTime
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -18,7 +18,6 @@ from flinkpy.operators.columnar.tables_by_group import (
     from_bytes,
     group_numbers,
     key_of_group,
-    to_bytes,
 )
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.relational_operator import one_record_batch, pieces, with_schema
@@ -29,6 +28,7 @@ from flinkpy.relational.windows.wall_clock import WallClock
 from flinkpy.relational.windows.window_times import with_times
 from flinkpy.relational.windows.windows_in_time import WindowsInTime
 from flinkpy.sql.rex.rex_nodes import AggregateCall
+from flinkpy.state.snapshots.arrow_streams import to_bytes
 
 PARTS = "_parts of sessions"  # the name of the state
 # a key of each key group -> how far time was, and its rows of each table
