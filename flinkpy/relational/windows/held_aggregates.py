@@ -25,9 +25,27 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+def results_of_groups(
+    calls: Sequence[AggregateCall],
+    kinds: Sequence[pa.DataType],
+    data: pa.RecordBatch,
+    groups: npt.NDArray[np.int64],
+    size: int,
+) -> list[pa.Array]:
+    """The results of each call, of these types, for all groups of these rows."""
+    arrays = []
+    for call, site in zip(calls, sites_of(calls, data.schema, kinds)):
+        of_groups = CallOfGroups(call, accumulator_of(site))
+        of_groups.add(data, groups, size)
+        arrays.append(of_groups.accumulator.results(size))
+    return arrays
+
+
 class HeldAggregatesOperator(HoldsWindows, OneInputOperator):
     """For each window and key: the key's columns, the calls, and of the window what ``properties``
     names."""
+
+    results_of = staticmethod(results_of_groups)
 
     def __init__(
         self,
@@ -63,33 +81,7 @@ class HeldAggregatesOperator(HoldsWindows, OneInputOperator):
         groups = numbers.of(data)
         size = len(numbers)
         kinds = [field.type for field in self.schema][len(keys) : len(keys) + len(self.calls)]
-        results = self.results_of(kinds, data, groups, size)
+        results = self.results_of(self.calls, kinds, data, groups, size)
         [time] = self.times_of_windows(np.array([window.end])).tolist()
         times = times_in(input.window, window.end, time, size)
         yield with_times([*numbers.key_columns(), *results], self.properties, times, self.schema)
-
-    def results_of(
-        self,
-        kinds: Sequence[pa.DataType],
-        data: pa.RecordBatch,
-        groups: npt.NDArray[np.int64],
-        size: int,
-    ) -> list[pa.Array]:
-        """The results of the calls, of these types, for so many groups of the rows."""
-        return results_of_groups(self.calls, kinds, data, groups, size)
-
-
-def results_of_groups(
-    calls: Sequence[AggregateCall],
-    kinds: Sequence[pa.DataType],
-    data: pa.RecordBatch,
-    groups: npt.NDArray[np.int64],
-    size: int,
-) -> list[pa.Array]:
-    """The results of each call, of these types, for all groups of these rows."""
-    arrays = []
-    for call, site in zip(calls, sites_of(calls, data.schema, kinds)):
-        of_groups = CallOfGroups(call, accumulator_of(site))
-        of_groups.add(data, groups, size)
-        arrays.append(of_groups.accumulator.results(size))
-    return arrays

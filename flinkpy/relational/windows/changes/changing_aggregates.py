@@ -35,6 +35,7 @@ class ChangingAggregatesOperator(HeldAggregatesOperator):
     inserts."""
 
     takes_changes = ALL_CHANGES
+    results_of = staticmethod(results_of_changes)
     most = _MOST
 
     def __init__(
@@ -69,15 +70,6 @@ class ChangingAggregatesOperator(HeldAggregatesOperator):
             left = left.filter(pa.array(are_there(_added(left), groups, len(numbers))))
         if left.num_rows:
             yield from super().results(window, [left])
-
-    def results_of(
-        self,
-        kinds: Sequence[pa.DataType],
-        data: pa.RecordBatch,
-        groups: npt.NDArray[np.int64],
-        size: int,
-    ) -> list[pa.Array]:
-        return results_of_changes(self.calls, kinds, data, groups, size)
 
 
 def _left(held: pa.RecordBatch) -> pa.RecordBatch:

@@ -41,18 +41,18 @@ def are_there(added: npt.NDArray[np.bool_], groups: npt.NDArray[Any], size: int)
 def results_of_changes(
     calls: Sequence[AggregateCall],
     kinds: Sequence[pa.DataType],
-    held: pa.RecordBatch,
+    data: pa.RecordBatch,
     groups: npt.NDArray[np.int64],
     size: int,
 ) -> list[pa.Array]:
     """The results of each call, of these types, for all groups. The last column says which of the
     rows came."""
-    mark = held.num_columns - 1
-    added = held.column(mark).to_numpy(zero_copy_only=False)
-    data = held.select(range(mark))
+    mark = data.num_columns - 1
+    added = data.column(mark).to_numpy(zero_copy_only=False)
+    rows = data.select(range(mark))
     if added.all():
-        return results_of_groups(calls, kinds, data, groups, size)
-    changing = ChangingCalls(calls, data.schema, kinds, takes_back=True)
+        return results_of_groups(calls, kinds, rows, groups, size)
+    changing = ChangingCalls(calls, rows.schema, kinds, takes_back=True)
     changing.reach(size)
-    changing.take(BatchOfGroups(data, groups, np.where(added, 1, -1), size))
+    changing.take(BatchOfGroups(rows, groups, np.where(added, 1, -1), size))
     return changing.results_of(np.arange(size))

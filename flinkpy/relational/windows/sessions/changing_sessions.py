@@ -33,6 +33,7 @@ class ChangingSessionsOperator(HeldSessionsOperator):
     """Holds behind the columns of each row whether it comes or is taken back."""
 
     takes_changes = ALL_CHANGES
+    results_of = staticmethod(results_of_changes)
 
     def __init__(
         self,
@@ -62,15 +63,6 @@ class ChangingSessionsOperator(HeldSessionsOperator):
         numbers, groups = self.groups_of(ended)
         ended = _those(ended, are_there(added, groups, len(numbers)))
         return super().results(ended) if ended.data.num_rows else empty_batch(self.schema)
-
-    def results_of(
-        self,
-        kinds: Sequence[pa.DataType],
-        data: pa.RecordBatch,
-        groups: npt.NDArray[np.int64],
-        size: int,
-    ) -> list[pa.Array]:
-        return results_of_changes(self.calls, kinds, data, groups, size)
 
 
 def _those(ended: EndedSessions, rows: npt.NDArray[np.bool_]) -> EndedSessions:

@@ -27,6 +27,8 @@ class HeldSessionsOperator(RowsOfSessionsOperator):
     """For each session the key's columns, the calls, and of the window what ``properties``
     names."""
 
+    results_of = staticmethod(results_of_groups)
+
     def __init__(
         self,
         calls: Sequence[AggregateCall],
@@ -54,7 +56,7 @@ class HeldSessionsOperator(RowsOfSessionsOperator):
         at = len(columns)
         kinds = [field.type for field in self.schema][at : at + len(self.calls)]
         data = ended.data.select(range(len(self.input.schema)))
-        columns += self.results_of(kinds, data, groups, len(numbers))
+        columns += self.results_of(self.calls, kinds, data, groups, len(numbers))
         times = self.times(starts.to_numpy(), ends.to_numpy())
         return with_times(columns, self.properties, times, self.schema)
 
@@ -66,13 +68,3 @@ class HeldSessionsOperator(RowsOfSessionsOperator):
         numbers = GroupNumbers(range(len(places)))
         rows = pa.RecordBatch.from_arrays(places, names=[str(at) for at in range(len(places))])
         return numbers, numbers.of(rows)
-
-    def results_of(
-        self,
-        kinds: Sequence[pa.DataType],
-        data: pa.RecordBatch,
-        groups: npt.NDArray[np.int64],
-        size: int,
-    ) -> list[pa.Array]:
-        """The results of the calls, of these types, for so many groups of the rows."""
-        return results_of_groups(self.calls, kinds, data, groups, size)
