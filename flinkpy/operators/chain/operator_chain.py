@@ -65,7 +65,8 @@ class OperatorChain:
             wiring.writers,
         )
         self._set_up: list[StreamOperator] = []  # last operator first
-        self._had_finished = False  # the operators are not open, and checkpoints pass them by
+        # those that take part in checkpoints: none, if all had finished
+        self._checkpointed = self._config.operators
         self._finishing = 0  # operators told to finish
         self._pausing = [operator for operator in self.operators if operator.may_pause]
         self._gathering = [
@@ -145,8 +146,8 @@ class OperatorChain:
         for chained in self._config.operators:
             for function in _functions_of_writers(chained):
                 _call(chained.operator, open_function, function, chained.operator.context)
-        self._had_finished = had_finished
         if had_finished:
+            self._checkpointed = ()
             return
         for position in reversed(range(len(self._config.operators))):
             operator = self._config.operators[position].operator
@@ -157,9 +158,7 @@ class OperatorChain:
     @property
     def waits_for_final_checkpoint(self) -> bool:
         """Whether an operator has results that only a checkpoint commits."""
-        return not self._had_finished and any(
-            operator.waits_for_final_checkpoint for operator in self.operators
-        )
+        return any(each.operator.waits_for_final_checkpoint for each in self._checkpointed)
 
     @property
     def has_rest(self) -> bool:
@@ -247,7 +246,7 @@ class OperatorChain:
     def _passed(
         self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]
     ) -> Passing:
-        operators = () if self._had_finished else self.operators
+        operators = [each.operator for each in self._checkpointed]
         for operator in operators:
             _call(operator, operator.prepare_snapshot_pre_barrier, barrier.checkpoint_id)
             while not _call(operator, _is_flushed, operator):
@@ -261,9 +260,7 @@ class OperatorChain:
     def freeze_state(self, barrier: CheckpointBarrier) -> dict[OperatorId, FrozenState]:
         """The state of each operator that has some, last first."""
         frozen: dict[OperatorId, FrozenState] = {}
-        if self._had_finished:
-            return frozen
-        for chained in reversed(self._config.operators):
+        for chained in reversed(self._checkpointed):
             state = _call(chained.operator, chained.operator.freeze_state, barrier)
             if not state.is_empty:
                 frozen[chained.operator_id] = replace(
@@ -273,9 +270,7 @@ class OperatorChain:
 
     def notify_checkpoint(self, checkpoint_id: int, is_complete: bool) -> None:
         """Tells every operator, head first, that the checkpoint is durable, or will never be."""
-        if self._had_finished:
-            return
-        for operator in self.operators:
+        for operator in [each.operator for each in self._checkpointed]:
             notify = (
                 operator.notify_checkpoint_complete
                 if is_complete
