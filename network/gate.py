@@ -192,7 +192,7 @@ class SingleInputGate:
                     source.batch_consumed(held)
                 self._being_processed.clear()
             found = self._taken()
-            if found is None or type(found[1]) is not ColumnBatch or not self._is_piece(found[1]):
+            if found is None or type(found[1]) is not ColumnBatch:
                 return found
             pieces = self._with_the_pieces_behind(found[1])
         return found[0], ColumnBatch.concat(pieces)
@@ -236,9 +236,6 @@ class SingleInputGate:
             self._taken()
             pieces.append(following)
         return pieces
-
-    def _is_piece(self, batch: ColumnBatch) -> bool:
-        return len(batch) < self._most_rows
 
     # -- barriers ----------------------------------------------------------------------------------
 

@@ -45,7 +45,8 @@ class PendingCheckpoint:
         self._machine = StateMachine(CHECKPOINT, f"checkpoint {checkpoint_id}")
         self._job_graph = job_graph
         self.awaited = set(plan.acknowledge)
-        self._finished = list(plan.finished)  # and those that say so
+        # the subtasks that had finished before, and those that acknowledge having done so
+        self._finished = list(plan.finished)
         self.awaits_coordinators = any(vertex.sources for vertex in job_graph.vertices)
         self._states: defaultdict[OperatorId, dict[int, OperatorSubtaskState]] = defaultdict(dict)
         self._coordinators: dict[OperatorId, StateHandle] = {}
