@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from flinkpy.core.ids import ResourceId
+from flinkpy.core.options.memory_sizes import MANAGED
 from flinkpy.core.options.process_memory import WorkerMemory, memory_of_machine
+from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import SlotStatus
 from flinkpy.runtime.memory.machine_memory import machine_memory
 
@@ -28,17 +32,15 @@ class ProcessDescription:
     memory: WorkerMemory = field(default_factory=WorkerMemory)
 
     @staticmethod
-    def of_this_process(
-        inspector: str, memory: WorkerMemory | None = None, slots: int = 1
-    ) -> ProcessDescription:
-        """``memory`` is what options allow a TaskExecutor, which has so many slots."""
+    def of_this_process(inspector: str, memory: WorkerMemory | None = None) -> ProcessDescription:
+        """``memory`` is that of a TaskExecutor; without, that of one with a slot and no limit."""
         return ProcessDescription(
             inspector,
             socket.gethostname(),
             os.getpid(),
             _cores(),
             machine_memory(),
-            memory or _memory_here(slots),
+            memory or memory_here({}, 1),
         )
 
 
@@ -61,16 +63,20 @@ class TaskExecutorInfo:
         return sum(slot.job_id is None and slot.allocation_id is None for slot in self.slots)
 
 
-def managed_memory(memory: WorkerMemory | None, slots: int) -> int:
-    """The bytes that a TaskExecutor of this process manages, with so many slots. ``memory`` is what
-    options say of it."""
-    if memory is not None:
-        return memory.managed
-    return _memory_here(slots).managed or slots * _ON_SMALL_MACHINES
+def memory_here(values: Mapping[str, Any], slots: int) -> WorkerMemory:
+    """The parts of a TaskExecutor of this process with so many slots: as options say, or its share
+    of the machine."""
+    if WorkerMemory.is_given(values):
+        return WorkerMemory.of(values)
+    return memory_of_machine(machine_memory(), _cores(), slots, values)
 
 
-def _memory_here(slots: int) -> WorkerMemory:
-    return memory_of_machine(machine_memory(), _cores(), slots)
+def managed_memory(values: Mapping[str, Any], slots: int) -> int:
+    """The bytes that a TaskExecutor of this process manages, with so many slots."""
+    memory = memory_here(values, slots)
+    if memory == WorkerMemory() and read(values, MANAGED) is None:
+        return slots * _ON_SMALL_MACHINES
+    return memory.managed
 
 
 def _cores() -> int:

@@ -31,7 +31,7 @@ from flinkpy.actors.rpc.local_service import LocalRpcService
 from flinkpy.actors.rpc.process_end import ended_by
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.actors.task_executor.worker_process import WorkerProcess
-from flinkpy.actors.task_executor_info import ProcessDescription, managed_memory
+from flinkpy.actors.task_executor_info import ProcessDescription, managed_memory, memory_here
 from flinkpy.cluster.client import ClientConfig, ClientSession, ClusterClient
 from flinkpy.cluster.display.display_choice import make_progress
 from flinkpy.cluster.display.watcher import Watcher
@@ -114,7 +114,7 @@ class LocalWorkerDriver:
         profile: ResourceProfile,
         on_failure: Callable[[str], None],
     ) -> None:
-        memory = self._config.memory.worker
+        options = self._config.options
         manage_memory()
         runner = SlotTaskRunner(
             self._network,
@@ -123,9 +123,9 @@ class LocalWorkerDriver:
             SYSTEM_CLOCK,
             slots=WorkerSlots(
                 slots,
-                managed_memory(memory, slots),
+                managed_memory(options, slots),
                 self._config.memory.of_kinds,
-                memory_by_job=read(self._config.options, TASK_SLOTS) is None,
+                memory_by_job=read(options, TASK_SLOTS) is None,
             ),
         )
         try:
@@ -143,7 +143,7 @@ class LocalWorkerDriver:
             [profile] * slots,
             self._leadership.retrieval(),
             process=_EmbeddedWorker(
-                ProcessDescription.of_this_process(inspector.address, memory, slots),
+                ProcessDescription.of_this_process(inspector.address, memory_here(options, slots)),
                 partial(self._leave_behind, resource_id, on_failure),
             ),
         )

@@ -329,3 +329,14 @@ def test_a_stage_that_fails_reads_the_results_before_it_again(tmp_path: Path) ->
         results(env.from_collection([1, 2, 3]).map(Note()).rebalance().map(FailOnce()))
     ) == [1, 2, 3]
     assert seen.read_text() == "x", "the first stage ran once"
+
+
+def test_managed_memory_that_is_too_little_is_refused_where_only_its_size_is_given() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"execution.runtime-mode": "BATCH", "taskmanager.memory.managed.size": "600 kb"}
+    )
+    env.set_parallelism(1)
+    numbers = env.from_collection(list(range(10)))
+    sums = numbers.key_by(lambda number: number % 3).reduce(lambda one, other: one + other)
+    with pytest.raises(JobExecutionError, match=r"raise taskmanager\.memory\.managed\.size"):
+        list(sums.execute_and_collect())

@@ -13,7 +13,7 @@ from flinkpy.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from flinkpy.datastream.functions import AggregateFunction, CoGroupFunction, MapPartitionFunction
 from flinkpy.datastream.window import GlobalWindows
 
-TINY = {"taskmanager.memory.managed.size": "1 mb", "execution.sorted-inputs.memory": "1 kb"}
+TINY = {"taskmanager.memory.managed.size": "2 mb", "execution.sorted-inputs.memory": "1 kb"}
 NAN = float("nan")
 
 

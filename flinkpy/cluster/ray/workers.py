@@ -407,7 +407,7 @@ def _set_up_task_executor(
     from flinkpy.actors.endpoint_services import EndpointServices
     from flinkpy.actors.inspector.process_inspector import ProcessInspector
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
-    from flinkpy.actors.task_executor_info import ProcessDescription, managed_memory
+    from flinkpy.actors.task_executor_info import ProcessDescription, managed_memory, memory_here
     from flinkpy.runtime.memory.machine_memory import container_limit
     from flinkpy.runtime.memory.slots_memory import ProcessLimit, WorkerSlots
     from flinkpy.runtime.task_runner import SlotTaskRunner
@@ -418,7 +418,7 @@ def _set_up_task_executor(
     memory = config.memory.worker
     manage_memory()
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
-    managed = managed_memory(memory, len(slots))
+    managed = managed_memory(config.options, len(slots))
     runner = SlotTaskRunner(
         network,
         secret,
@@ -455,7 +455,10 @@ def _set_up_task_executor(
         slots,
         resource_manager,
         process=_RayWorker(
-            service, ProcessDescription.of_this_process(inspector.address, memory, len(slots))
+            service,
+            ProcessDescription.of_this_process(
+                inspector.address, memory_here(config.options, len(slots))
+            ),
         ),
     )
     service.end.wind_up = lambda reason: executor.leave(str(reason))

@@ -116,14 +116,23 @@ def network_memory(values: Values) -> int:
     return _DEFAULT_NETWORK if size is None else size
 
 
-def memory_of_machine(size: int, cores: int, slots: int) -> WorkerMemory:
+def memory_of_machine(
+    size: int, cores: int, slots: int, values: Values | None = None
+) -> WorkerMemory:
     """The parts that a TaskExecutor has where no option limits it: its slots' share of a machine
-    with so many bytes and cores. Nothing if that is too little for the parts."""
+    with so many bytes and cores, with the sizes and fractions of parts that options give. If that
+    is too little for the parts, only what options say is managed.
+
+    >>> managed = {"taskmanager.memory.managed.size": "16m"}
+    >>> memory_of_machine(16 << 30, cores=4, slots=1, values=managed).managed >> 20
+    16
+    """
+    values = values or {}
     share = size * slots // max(1, slots, cores)
     try:
-        return WorkerMemory.of({options.PROCESS.key: share})
+        return WorkerMemory.of({**values, options.PROCESS.key: share})
     except ConfigurationError:
-        return WorkerMemory()
+        return WorkerMemory(managed=read(values, options.MANAGED) or 0)
 
 
 # -- a share of a total, within limits -------------------------------------------------------------

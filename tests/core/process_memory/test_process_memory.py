@@ -124,6 +124,22 @@ def test_where_nothing_is_said_the_parts_are_of_the_slots_share_of_the_machine()
     assert memory_of_machine(500 << 20, cores=1, slots=1) == WorkerMemory()
 
 
+@pytest.mark.parametrize("machine", [16 << 30, 500 << 20])
+def test_managed_memory_has_its_size_where_nothing_else_is_said(machine: int) -> None:
+    values = {"taskmanager.memory.managed.size": "64m"}
+    assert memory_of_machine(machine, cores=1, slots=1, values=values).managed == 64 << 20
+
+
+def test_the_fraction_that_is_managed_is_of_the_machine_where_nothing_else_is_said() -> None:
+    fraction = "taskmanager.memory.managed.fraction"
+    fifth, half = (
+        memory_of_machine(16 << 30, cores=4, slots=1, values={fraction: each})
+        for each in (0.2, 0.5)
+    )
+    assert fifth.process == half.process == 4 << 30
+    assert half.managed == pytest.approx(2.5 * fifth.managed)
+
+
 def test_an_interpreters_size_may_stand_under_its_own_name() -> None:
     size = {"taskmanager.memory.process.size": "2g", "taskmanager.memory.interpreter.size": "512m"}
     assert WorkerMemory.of(size).interpreter == 512 << 20
