@@ -13,12 +13,14 @@ records, records a second, and whether the results are those of the heap."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Comparison, quick
@@ -31,8 +33,8 @@ from flinkpy.runtime.memory.memory_watch import measure_memory
 
 OBJECTS_MB = 32
 MANAGED_MB = 64
-RECORD = 400  # bytes of a record in state, about, with its payload
-PAYLOAD = "x" * 200
+PAYLOAD = 200  # characters that a record carries
+AROUND = 200  # bytes of a record in state, about, beside its payload
 SHAPES = ("function", "sliding", "session", "interval join", "SQL join")
 DEFAULT_SECONDS = 60
 FEW = 20_000
@@ -104,10 +106,12 @@ def results_of(shape: str, env: Any, records: Any) -> Any:
 
 
 class Sampled:
-    """The resident size of this process, looked at ten times a second."""
+    """The resident size of this process, looked at ten times a second: with the files that it maps,
+    and without."""
 
     def __init__(self) -> None:
         self.sizes = [measure_memory()]
+        self.resident = [resident_memory()]
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -122,6 +126,27 @@ class Sampled:
     def _sample(self) -> None:
         while not self._over.wait(0.1):
             self.sizes.append(measure_memory())
+            self.resident.append(resident_memory())
+
+
+def resident_memory() -> int:
+    pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def timed_records(env: Any, records: int) -> Any:
+    """The records, each key twice on average, with their moments as timestamps."""
+    keys, payload = max(1, records // 2), "x" * payload_size()
+
+    def record(number: int) -> Any:
+        key = zlib.crc32(number.to_bytes(8, "little")) % keys
+        return key, 1, number, f"{payload}{key}"
+
+    moments = WatermarkStrategy.for_bounded_out_of_orderness(
+        Duration.of_millis(1)
+    ).with_timestamp_assigner(Moments())
+    stream = env.from_sequence(0, records - 1).map(record, output_type=Types.PICKLED_BYTE_ARRAY())
+    return stream.assign_timestamps_and_watermarks(moments)
 
 
 def run(shape: str, backend: str, records: int, managed: int, objects: int) -> dict[str, float]:
@@ -132,17 +157,7 @@ def run(shape: str, backend: str, records: int, managed: int, objects: int) -> d
     config.set_string("taskmanager.memory.managed.size", f"{managed} mb")
     env = StreamExecutionEnvironment.get_execution_environment(config)
     env.set_parallelism(1)
-    keys = max(1, records // 2)
-
-    def record(number: int) -> Any:
-        key = zlib.crc32(number.to_bytes(8, "little")) % keys
-        return key, 1, number, f"{PAYLOAD}{key}"
-
-    moments = WatermarkStrategy.for_bounded_out_of_orderness(
-        Duration.of_millis(1)
-    ).with_timestamp_assigner(Moments())
-    stream = env.from_sequence(0, records - 1).map(record, output_type=Types.PICKLED_BYTE_ARRAY())
-    timed = stream.assign_timestamps_and_watermarks(moments)
+    timed = timed_records(env, records)
     digest = count = 0
     started, spent = time.perf_counter(), time.process_time()
     with Sampled() as sampled, results_of(shape, env, timed).execute_and_collect() as results:
@@ -159,10 +174,13 @@ def run(shape: str, backend: str, records: int, managed: int, objects: int) -> d
     }
 
 
-def in_process(shape: str, backend: str, records: int) -> dict[str, float]:
-    sizes = number_of("--managed", MANAGED_MB), number_of("--objects", OBJECTS_MB)
+def in_process(
+    shape: str, backend: str, records: int, managed: float = MANAGED_MB, objects: float = OBJECTS_MB
+) -> dict[str, float]:
+    sizes = number_of("--managed", managed), number_of("--objects", objects)
     command = [sys.executable, "-m", "benchmarks.larger_than_memory", shape, backend]
     command += [str(int(each)) for each in (records, *sizes)]
+    command += ["--payload", str(payload_size())]
     told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     found: dict[str, float] = json.loads(told.splitlines()[-1])
     return found
@@ -173,11 +191,20 @@ def number_of(option: str, default: float) -> float:
     return float(sys.argv[sys.argv.index(option) + 1]) if option in sys.argv else default
 
 
+def payload_size() -> int:
+    return int(number_of("--payload", PAYLOAD))
+
+
+def records_of(megabytes: float) -> int:
+    """As many as take so much memory in a join, which keeps all of them."""
+    return int(megabytes * 1e6 / (payload_size() + AROUND))
+
+
 def records_wanted(few: dict[str, float]) -> int:
     """As many as the command line says, from what a run of few records showed."""
     megabytes = number_of("--megabytes", 0)
     if megabytes:
-        return int(megabytes * 1e6 / RECORD)
+        return records_of(megabytes)
     seconds = number_of("--seconds", 5 if quick() else DEFAULT_SECONDS)
     return max(FEW, int(few["rate"] * seconds))
 
@@ -209,5 +236,5 @@ def main() -> list[Comparison]:
 
 
 if __name__ == "__main__":
-    sizes = [int(each) for each in sys.argv[3:]]
+    sizes = [int(each) for each in sys.argv[3:6]]
     print(json.dumps(run(sys.argv[1], sys.argv[2], *sizes)))

@@ -5,7 +5,10 @@ it has held beyond what it held before the first row.
 Rows are drawn batch by batch, so the input takes no memory. Group by: 10^7 rows of as many keys,
 ``SUM`` and ``COUNT``; then ten keys that have half of the rows. Join: 10^7 rows of each side, each
 with one partner. Sort: a tenth as many rows, by a number and a text of 40 bytes. Both runs must
-give as many rows, and the same sum of each column."""
+give as many rows, and the same sum of each column; sorted rows must be in order, and those that
+went in.
+
+    python -m benchmarks.spilling sort 200000000 67108864    one run: 10 GB, with 64 MB"""
 
 from __future__ import annotations
 
@@ -44,6 +47,8 @@ LIMIT = 64 << 20
 _ROWS = 8192
 _SPREAD = 7_919  # keys are not small
 _LONG = BigIntType()
+_TEXT = 40  # bytes
+_ODD = np.array([each * 0x9E3779B97F4A7C15 % (1 << 64) | 1 for each in range(1, 6)], np.uint64)
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -67,7 +72,7 @@ def skewed(count: int) -> Batches:
 def texts(count: int) -> Batches:
     """Few numbers, and texts of forty bytes."""
     for data in numbers(count):
-        keys = pc.utf8_lpad(data.column(0).cast(pa.string()), 40, "x")
+        keys = pc.utf8_lpad(data.column(0).cast(pa.string()), _TEXT, "x")
         yield pa.record_batch({"n": pc.bit_wise_and(data.column(0), 1023), "t": keys})
 
 
@@ -103,6 +108,7 @@ def measure(name: str, count: int, limit: int | None) -> dict[str, Any]:
         "rows": run.rows,
         "sums": run.sums,
         "in order": run.is_in_order,
+        "given": run.given,
         "seconds": time.process_time() - began,
         "memory": _peak() - before,
         "spilled": run.spilled,
@@ -110,18 +116,21 @@ def measure(name: str, count: int, limit: int | None) -> dict[str, Any]:
 
 
 class Run:
-    """What came out of one run: sums of all columns, and whether sorted rows are in order."""
+    """What came out of one run, and what had gone in: rows and sums of all columns. And whether
+    sorted rows are in order."""
 
     def __init__(self, name: str, count: int, limit: int | None) -> None:
         self.rows = 0
         self.sums: dict[str, int] = {}
+        self.given: dict[str, int] = {}
         self.is_in_order = True
-        self._last: int | None = None
+        self._last: pa.RecordBatch | None = None
         operator, inputs = operator_of(name)
         harness = ChainHarness(linear(operator, inputs=len(inputs)), memory=limit)
-        self._given = harness.writers[0].elements
+        self._emitted = harness.writers[0].elements
         for number, drawn in reversed(list(enumerate(inputs))):
             for data in drawn(count):
+                add_sums(self.given, data)
                 harness.chain.batch_inputs()[number](ColumnBatch(data))
                 self._look()
             harness.chain.end_input(number)
@@ -132,22 +141,48 @@ class Run:
         harness.chain.close()
 
     def _look(self) -> None:
-        for each in self._given:
+        for each in self._emitted:
             if isinstance(each, ColumnBatch):
                 self._see(each.data)
-        self._given.clear()
+        self._emitted.clear()
 
     def _see(self, data: pa.RecordBatch) -> None:
         self.rows += data.num_rows
-        for field, column in zip(data.schema, data.columns):
-            is_number = pa.types.is_integer(column.type)
-            found = pc.sum(column if is_number else pc.binary_length(column)).as_py()
-            self.sums[field.name] = self.sums.get(field.name, 0) + found
+        add_sums(self.sums, data)
         if "t" in data.schema.names:
-            numbers = data.column(0).to_numpy()
-            self.is_in_order &= bool((np.diff(numbers) >= 0).all())
-            self.is_in_order &= self._last is None or self._last <= int(numbers[0])
-            self._last = int(numbers[-1])
+            seen = data if self._last is None else pa.concat_batches([self._last, data])
+            self.is_in_order &= is_sorted(seen)
+            self._last = data.slice(data.num_rows - 1)
+
+
+def add_sums(sums: dict[str, int], data: pa.RecordBatch) -> None:
+    """Of numbers their sum, of texts that of a hash of each, so that none can stand for another."""
+    for field, column in zip(data.schema, data.columns):
+        if pa.types.is_integer(column.type):
+            found = pc.sum(column).as_py()
+        else:
+            words = _bytes_of(column).view(np.uint64).reshape(len(column), -1)
+            with np.errstate(over="ignore"):
+                hashes = (words * _ODD).sum(axis=1, dtype=np.uint64)
+                hashes ^= hashes >> np.uint64(29)
+                found = int((hashes * hashes).sum(dtype=np.uint64))
+        sums[field.name] = (sums.get(field.name, 0) + found) % (1 << 64)
+
+
+def is_sorted(data: pa.RecordBatch) -> bool:
+    """Whether the numbers never fall, and texts of one number never rise."""
+    numbers, texts = data.column(0).to_numpy(), _bytes_of(data.column(1)).view(f"S{_TEXT}")
+    is_same = numbers[1:] == numbers[:-1]
+    rises = (numbers[1:] > numbers[:-1]) | (is_same & (texts[1:] <= texts[:-1]))
+    return bool(rises.all())
+
+
+def _bytes_of(column: pa.Array) -> Any:
+    """Of texts that are all as long as ``texts`` makes them, one after the other."""
+    assert pc.all(pc.equal(pc.binary_length(column), _TEXT)).as_py()
+    data = np.frombuffer(column.buffers()[2], np.uint8)
+    begin = int(np.frombuffer(column.buffers()[1], np.int32)[column.offset])
+    return data[begin : begin + len(column) * _TEXT].copy()
 
 
 def _peak() -> int:
@@ -171,6 +206,7 @@ def main() -> list[Comparison]:
         assert free["rows"] == bounded["rows"], name
         assert free["sums"] == bounded["sums"], name
         assert bounded["in order"], name
+        assert name != "sort" or bounded["sums"] == bounded["given"]
         memory = f"{bounded['memory'] >> 20} MB of memory with a limit of {limit >> 20} MB"
         print(
             f"{name}, {rows:,} rows: {bounded['seconds'] / free['seconds']:.2f} x the time of "
