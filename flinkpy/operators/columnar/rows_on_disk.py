@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.memory import size_of
-from flinkpy.operators.columnar.key_index import PLACES, Grown, KeyIndex, words_of_rows
+from flinkpy.operators.columnar.key_index import PLACES, Grown, KeyIndex, encoded, words_of_rows
 from flinkpy.operators.columnar.row_bytes import Forms
 from flinkpy.operators.columnar.tables_by_group import (
     by_group,
@@ -170,6 +170,16 @@ class RowsOnDisk:
         return [key_of_group(group, self._most) for group in groups], _names(keys)
 
     # -- rows that are needed ----------------------------------------------------------------------
+
+    def lacked(self, index: KeyIndex, keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows of those of these keys that memory lacks, as this index of its keys says. They
+        belong to memory now."""
+        if not self.holds:
+            return
+        unknown = np.flatnonzero(index.find(keys) < 0)
+        if len(unknown):
+            wanted = keys.take(pa.array(unknown))
+            yield from self.taken(wanted.take(pa.array(encoded(wanted.columns).firsts)))
 
     def taken(self, keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The rows of those of these keys that have some here. They belong to memory now. Each key

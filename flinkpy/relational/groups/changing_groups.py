@@ -20,7 +20,7 @@ from flinkpy.common.types import RowKind
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import SavepointRestoreError
-from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, encoded
+from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
 from flinkpy.operators.columnar.rows_on_disk import RowsOnDisk
 from flinkpy.operators.columnar.tables_by_group import from_bytes, key_of_group
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -182,13 +182,8 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
 
     def _bring_back(self, keys: pa.RecordBatch) -> None:
         """Has in memory what is on disk of these groups."""
-        if self._disk is None or not self._disk.holds:
-            return
-        unknown = np.flatnonzero(self._groups.find(keys) < 0)
-        if len(unknown):
-            wanted = key_batch(keys.take(pa.array(unknown)).columns)
-            wanted = wanted.take(pa.array(encoded(wanted.columns).firsts))
-            for rows in self._disk.taken(wanted):
+        if self._disk is not None and self._disk.holds:
+            for rows in self._disk.lacked(self._groups.index, key_batch(keys.columns)):
                 self._take_in(rows)
 
     def _relieve(self, rows: int) -> None:

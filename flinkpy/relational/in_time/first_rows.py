@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.core.clock import Turns
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.in_time.rows_in_time import RowsInTime
 from flinkpy.relational.relational_operator import plain
 from flinkpy.relational.state.rows_by_key import RowsByKey
@@ -40,13 +40,13 @@ class FirstRowsOperator(RowsInTime):
         self._key_schema = pa.schema(fields)
         keys = range(len(self.keys))
         self._seen = RowsByKey(self._key_schema, keys, self.ttl_ms, self.context)
-        self._seen.restore(self.backend.register_region(SEEN, self._freeze_seen).values())
-
-    def _freeze_seen(self) -> Callable[[Turns], dict[int, bytes]]:
-        return self._seen.freeze()
+        self._seen.open(self.backend, SEEN)
 
     def entries_held(self) -> int:
         return super().entries_held() + len(self._seen)
+
+    def bytes_held(self) -> int:
+        return super().bytes_held() + held_bytes(self._seen)
 
     def take_in_time(self, data: pa.RecordBatch) -> pa.RecordBatch:
         if self.keys:
@@ -58,6 +58,7 @@ class FirstRowsOperator(RowsInTime):
                 [pa.array(np.ones(data.num_rows, np.bool_))], schema=self._key_schema
             )
         firsts = data.take(pa.array(self._new(keys)))
+        self._seen.relieve(data.num_rows)
         columns = firsts.columns
         if self.gives_rank:
             columns.append(pa.array(np.ones(firsts.num_rows, np.int64)))

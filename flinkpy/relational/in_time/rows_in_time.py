@@ -16,6 +16,7 @@ from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.relational_operator import RelationalOperator, pieces
 from flinkpy.relational.state.group_times import Saved
 from flinkpy.relational.state.waiting_rows import WaitingRows
@@ -54,6 +55,9 @@ class RowsInTime(DropsLateRecords, KeyedStateOperator, RelationalOperator):
 
     def entries_held(self) -> int:
         return 0 if self._waiting is None else len(self._waiting)
+
+    def bytes_held(self) -> int:
+        return held_bytes(self._waiting)
 
     def process_batch(self, batch: Batch) -> None:
         data = columns(batch, self.context, self.takes_changes).data

@@ -77,16 +77,11 @@ class TemporalRowsJoinOperator(UnendingJoin):
             waiting.restore(self.backend.register_region(name, self._frozen(waiting)))
         keys = self.spec.right_keys
         self._versions = VersionsOfKeys(self.right, keys, times.right, times.ttl_ms, self.context)
-        self._versions.restore(
-            self.backend.register_region(VERSIONS, self._freeze_versions).values()
-        )
+        self._versions.open(self.backend, VERSIONS)
 
     @staticmethod
     def _frozen(waiting: WaitingRows) -> Callable[[], Callable[[Turns], Saved]]:
         return lambda: waiting.freeze()
-
-    def _freeze_versions(self) -> Callable[[Turns], dict[int, bytes]]:
-        return self._versions.freeze()
 
     def entries_held(self) -> int:
         return sum(map(len, self._waiting)) + len(self._versions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.key_index import KeyedBatch
 from flinkpy.operators.context import OperatorContext
 from flinkpy.relational.ranks.keeps_last_rows import last_positions
 from flinkpy.relational.relational_operator import one_record_batch
 from flinkpy.relational.row_times import milliseconds
 from flinkpy.relational.state.rows_by_key import RowsByKey
+from flinkpy.state.backend import KeyedStateBackend
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
@@ -54,8 +54,7 @@ class VersionsOfKeys:
 
     def touch(self, keys: pa.RecordBatch) -> None:
         """Rows came that will ask for these keys."""
-        numbers = np.unique(self._rows.find(keys))
-        self._rows.touch(numbers[numbers >= 0])
+        self._rows.touch(keys)
 
     def at(
         self, keys: pa.RecordBatch, times: Numbers, new: NewVersions
@@ -67,6 +66,7 @@ class VersionsOfKeys:
         places = _last_before(keyed.ids[keyed.codes], new.times, asked, times)
         rows, places = self._or_standing(asked, times, places, new)
         self._stand(keyed, new)
+        self._rows.relieve(len(times) + len(new.times))
         return rows, places
 
     def _or_standing(
@@ -103,13 +103,9 @@ class VersionsOfKeys:
 
     # -- snapshots ---------------------------------------------------------------------------------
 
-    def freeze(self) -> Callable[[Turns], dict[int, bytes]]:
-        """What gives the versions of now by key group."""
-        return self._rows.freeze()
-
-    def restore(self, saved: Iterable[bytes]) -> None:
-        """Takes back what ``freeze`` has given."""
-        self._rows.restore(saved)
+    def open(self, backend: KeyedStateBackend, name: str) -> None:
+        """Takes back what was saved under this name. From now on what is here is saved there."""
+        self._rows.open(backend, name)
 
 
 def _last_before(numbers: Any, times: Any, asked: Any, at: Any) -> Numbers:

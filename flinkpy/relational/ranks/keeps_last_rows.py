@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ChangelogMode
 from flinkpy.common.types import RowKind
-from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import columns, explained
@@ -54,10 +53,7 @@ class KeepsLastRows(KeyedStateOperator, RelationalOperator):
 
     def open(self) -> None:
         self._kept = RowsByKey(self.inputs, self.keys, self.ttl_ms, self.context)
-        self._kept.restore(self.backend.register_region(ROW, self._freeze).values())
-
-    def _freeze(self) -> Callable[[Turns], dict[int, bytes]]:
-        return self._kept.freeze()
+        self._kept.open(self.backend, ROW)
 
     def entries_held(self) -> int:
         return len(self._kept)
@@ -73,6 +69,7 @@ class KeepsLastRows(KeyedStateOperator, RelationalOperator):
                 given, kinds = self.changes_of(part)
                 for each in changed_pieces(given, kinds):
                     self.output.emit(each)
+            self._kept.relieve(len(batch))
 
     def process_columns(self, batch: ColumnBatch) -> Any:
         raise NotImplementedError("process_batch emits what comes of a batch")

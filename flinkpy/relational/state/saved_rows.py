@@ -33,13 +33,8 @@ class SavedRows:
         or None without TTL; it is called in the background."""
 
         def saved(turns: Turns) -> dict[int, bytes]:
-            data, written = rows()
-            schema = self._schema
-            if written is not None:
-                schema = schema.append(pa.field(WRITTEN, _MOMENT))
-                column = pa.array(written, pa.int64()).view(pa.timestamp("ms")).cast(_MOMENT)
-                data = pa.RecordBatch.from_arrays([*data.columns, column], schema=schema)
-            found = rows_by_group([data], schema, self._keys, self._max_parallelism, turns)
+            data = self.beside(*rows())
+            found = rows_by_group([data], data.schema, self._keys, self._max_parallelism, turns)
             return {
                 key_of_group(group, self._max_parallelism): each for group, each in found.items()
             }
@@ -48,15 +43,25 @@ class SavedRows:
 
     def restored(self, tables: Iterable[bytes], now_ms: int) -> tuple[pa.RecordBatch, Any]:
         """The rows of such tables, and when each was written to: now, if they do not say it."""
-        parts, times = [], []
-        for table in tables:
-            data = from_bytes(table)
-            written = np.full(data.num_rows, now_ms)
-            if WRITTEN in data.schema.names[len(self._schema) :]:
-                written = data.column(len(self._schema)).cast(pa.int64()).to_numpy()
-                data = data.select(range(len(self._schema)))
-            parts.append(with_schema(data, self._schema))
-            times.append(written)
-        if not parts:
+        found = [self.apart(from_bytes(table), now_ms) for table in tables]
+        if not found:
             return one_record_batch([], self._schema), np.empty(0, np.int64)
-        return one_record_batch(parts, self._schema), np.concatenate(times)
+        times = np.concatenate([written for _, written in found])
+        return one_record_batch([data for data, _ in found], self._schema), times
+
+    def beside(self, data: pa.RecordBatch, written: Any) -> pa.RecordBatch:
+        """Rows, and behind their columns when each was written to (None: without TTL)."""
+        if written is None:
+            return data
+        schema = self._schema.append(pa.field(WRITTEN, _MOMENT))
+        column = pa.array(written, pa.int64()).view(pa.timestamp("ms")).cast(_MOMENT)
+        return pa.RecordBatch.from_arrays([*data.columns, column], schema=schema)
+
+    def apart(self, saved: pa.RecordBatch, now_ms: int) -> tuple[pa.RecordBatch, Any]:
+        """The rows of what ``beside`` gave, and when each was written to: now, if it does not say
+        it."""
+        width, written = len(self._schema), np.full(saved.num_rows, now_ms)
+        if WRITTEN in saved.schema.names[width:]:
+            written = saved.column(width).cast(pa.int64()).to_numpy()
+            saved = saved.select(range(width))
+        return with_schema(saved, self._schema), written
