@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,7 @@ class StampedLatencySink:
 
     def open(self, context: Any) -> None:
         self._taken: list[tuple[int, int]] = []
+        Path(self._path).touch()
 
     def write_batch(self, batch: Any) -> None:
         now = time.perf_counter_ns()
@@ -51,10 +54,21 @@ class StampedLatencySink:
     def close(self) -> None: ...
 
 
-def ask(port: int, job: str, seconds: float) -> None:
-    """Asks so often for so long, one request after another, and prints how many were answered, how
-    long they took at the 99th percentile, and when it began and ended."""
+def ask_in_turns(port: int) -> None:
+    """For each line of standard input, a job's id and seconds, asks so long; prints how many
+    requests were answered, how long they took at the 99th percentile, and when it began and
+    ended."""
     connection = http.client.HTTPConnection("localhost", port, timeout=30)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        job, seconds = line.split()
+        print(json.dumps(asked(connection, job, float(seconds))), flush=True)
+
+
+def asked(
+    connection: http.client.HTTPConnection, job: str, seconds: float
+) -> tuple[int, float, int, int]:
+    """Sends one request after another."""
     taken: list[float] = []
     begin = due = time.perf_counter()
     end = due + seconds
@@ -68,11 +82,32 @@ def ask(port: int, job: str, seconds: float) -> None:
         assert response.status == 200, response.status
         taken.append(time.perf_counter() - started)
     taken.sort()
-    print(
-        json.dumps(
-            [len(taken), taken[int(len(taken) * 0.99)], int(begin * 1e9), time.perf_counter_ns()]
-        )
-    )
+    return len(taken), taken[int(len(taken) * 0.99)], int(begin * 1e9), time.perf_counter_ns()
+
+
+@contextmanager
+def asker(port: int) -> Iterator[Callable[[str, float], list[Any]]]:
+    """A process that asks. It is there before the job, as it takes a while to start."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.rest_load", str(port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        requests, answers = process.stdin, process.stdout
+        assert answers.readline() == "ready\n"
+
+        def ask(job: str, seconds: float) -> list[Any]:
+            print(job, seconds, file=requests, flush=True)
+            answer: list[Any] = json.loads(answers.readline())
+            return answer
+
+        try:
+            yield ask
+        finally:
+            requests.close()
 
 
 def measured(rounds: int, seconds: float) -> tuple[float, float, int, float]:
@@ -85,34 +120,28 @@ def measured(rounds: int, seconds: float) -> tuple[float, float, int, float]:
             {"rest.enabled": True, "rest.port": port, "rest.authentication": "NONE"}
         )
         env.set_parallelism(1)
-        length = BEGIN_S + 2 * rounds * (seconds + 3)  # a process that asks takes a while to start
+        length = 2 * (BEGIN_S + rounds * seconds)  # it ends by itself, so that the sink writes
         stream = env.from_source(TickSource(EVENTS_PER_S, length), None, "ticks").key_by(
             lambda event: event[0]
         )
         stream.map(lambda event: event).slot_sharing_group("other").sink_to(
             StampedLatencySink(path)
         ).slot_sharing_group("other")
-        client = env.execute_async("rest load")
-        time.sleep(BEGIN_S)
-        for number in range(2 * rounds):
-            is_loaded = bool(number % 2)
-            started, ended = time.perf_counter_ns(), None
-            if is_loaded:
-                command = [
-                    sys.executable,
-                    "-m",
-                    "benchmarks.rest_load",
-                    str(port),
-                    str(client.get_job_id()),
-                    str(seconds),
-                ]
-                asked, p99, started, ended = json.loads(
-                    subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                )
-                answered, slowest = answered + asked, max(slowest, p99)
-            else:
-                time.sleep(seconds)
-            phases.append((is_loaded, started, ended or time.perf_counter_ns()))
+        with asker(port) as ask:
+            client = env.execute_async("rest load")
+            job = str(client.get_job_id())
+            while not Path(path).exists():  # its tasks have not begun
+                time.sleep(0.1)
+            time.sleep(BEGIN_S)
+            for number in range(2 * rounds):
+                is_loaded = bool(number % 2)
+                started, ended = time.perf_counter_ns(), None
+                if is_loaded:
+                    count, p99, started, ended = ask(job, seconds)
+                    answered, slowest = answered + count, max(slowest, p99)
+                else:
+                    time.sleep(seconds)
+                phases.append((is_loaded, started, ended or time.perf_counter_ns()))
         client.get_job_execution_result().result()
         events = json.loads(Path(path).read_text())
 
@@ -143,4 +172,4 @@ def main() -> list[Comparison]:
 
 
 if __name__ == "__main__":
-    ask(int(sys.argv[1]), sys.argv[2], float(sys.argv[3]))
+    ask_in_turns(int(sys.argv[1]))

@@ -28,7 +28,7 @@ from flinkpy.actors.rpc.delivery.envelope import Request, RpcAnswer
 from flinkpy.actors.rpc.delivery.message_bytes import make_answer, pack, unpack
 from flinkpy.actors.rpc.delivery.sequencer import Sequencers
 from flinkpy.actors.rpc.local_service import LocalRpcService
-from flinkpy.actors.rpc.process_end import ProcessEnd, ended_by, told_to_stop
+from flinkpy.actors.rpc.process_end import ANSWERS_S, ProcessEnd, ended_by, told_to_stop
 from flinkpy.actors.rpc.ray_signals import on_termination
 from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
 from flinkpy.core.clock import SYSTEM_CLOCK
@@ -144,7 +144,11 @@ class RayPeer:
     def resolve(self) -> None:
         """Looks the actor up; this is slow, so it runs in the background."""
         try:
+            _require_ray()
             handle = ray.get_actor(self.process, namespace=self._service.namespace)
+        except RecipientUnreachableError as error:
+            self.lost(f"process {self.process} cannot be reached: {error}")
+            return
         except Exception as error:  # ValueError: no such actor; others: no cluster
             self.lost(
                 f"there is no process {self.process} on Ray in namespace "
@@ -185,6 +189,7 @@ class RayPeer:
     def _post(self, request_id: int | None, data: bytes) -> None:
         number = next(self._numbers)
         try:
+            _require_ray()
             if request_id is None:
                 self._tell.remote(self._stream, number, data)
             else:
@@ -270,6 +275,13 @@ class RayPeer:
             watch.report(reason)
 
 
+def _require_ray() -> None:
+    """Raises RecipientUnreachableError where the program has shut Ray down. Ray's calls start
+    another Ray then, in whichever thread they are made: a program would hang at its end."""
+    if not ray.is_initialized():
+        raise RecipientUnreachableError("Ray was shut down")
+
+
 def _end_of(process: str, error: BaseException | None) -> str:
     return f"process {process} " + (
         f"died: {_reason(error)}" if error is not None else "has stopped"
@@ -292,6 +304,8 @@ class RpcHost:
     """The Ray actor: a RayRpcService, in which it runs ``setup(service)`` to build and start the
     endpoints. The name of its class is what Ray's dashboard and the machine's list of processes
     show (``ray::TaskExecutorProcess``)."""
+
+    linger_s = 0.0  # between the end of the endpoints and that of the process
 
     def __init__(self, process: str, namespace: str, config: RpcConfig, setup: bytes) -> None:
         self._process = process
@@ -379,7 +393,7 @@ class RpcHost:
         self.service.stop().then(lambda _: loop.call_soon_threadsafe(stopped.set))
         await stopped.wait()
         self._ended.set()
-        await asyncio.sleep(0)  # lets those in await_termination answer
+        await asyncio.sleep(self.linger_s)  # Ray drops answers that have not left the process yet
         ray.actor.exit_actor()
 
     def _stop_self(self) -> None:
@@ -404,6 +418,8 @@ def _reply_into(
 
 class JobManagerProcess(RpcHost):
     """The process of a Dispatcher, a ResourceManager and their JobMasters."""
+
+    linger_s = ANSWERS_S  # clients that wait for jobs must hear how these have ended
 
     def __repr__(self) -> str:
         """What Ray's dashboard shows in its table of actors. Ray asks once, when the set-up is
@@ -447,7 +463,8 @@ class RayHost:
         )
 
     def kill(self) -> None:
-        """Ends the process at once."""
+        """Ends the process at once. Raises RecipientUnreachableError where Ray was shut down."""
+        _require_ray()
         ray.kill(self._actor)
 
     def __repr__(self) -> str:
@@ -494,10 +511,11 @@ def start_process_ahead() -> None:
 
 
 def find_host(process: str, namespace: str = NAMESPACE) -> RayHost | None:
-    """Returns the running host of that name, or None."""
+    """Returns the running host of that name, or None. Where Ray was shut down there is none."""
     try:
+        _require_ray()
         return RayHost(process, ray.get_actor(process, namespace=namespace))
-    except ValueError:
+    except (ValueError, RecipientUnreachableError):
         return None
 
 

@@ -176,12 +176,7 @@ class RaySession(Leaders):
 
     @property
     def may_come_back(self) -> bool:
-        # Looking a name up where Ray has ended would start another Ray
-        return (
-            is_highly_available(self.info.options)
-            and ray.is_initialized()
-            and find_host(self.key.process) is not None
-        )
+        return is_highly_available(self.info.options) and find_host(self.key.process) is not None
 
     def find_leader(self) -> Future[DispatcherGateway]:
         return self._describe().compose(self._connect).then(self._found)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -100,7 +103,8 @@ def test_heartbeats_into_a_cluster_that_has_gone_leave_one_line_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     gone = SimpleNamespace(deliver=RayIsDown())
-    monkeypatch.setattr(ray_service, "ray", SimpleNamespace(get_actor=lambda *_, **__: gone))
+    reached = SimpleNamespace(get_actor=lambda *_, **__: gone, is_initialized=lambda: True)
+    monkeypatch.setattr(ray_service, "ray", reached)
     peer = ray_service.RayPeer(service, host.process)
     peer.resolve()
     for _ in range(3):
@@ -125,6 +129,48 @@ class AnswersAtOnce:
         done = answer.future()
         done.result(30)
         return SimpleNamespace(future=lambda: done)
+
+
+OF_ANOTHER_RAY = """
+import ray
+from flinkpy.datastream import StreamExecutionEnvironment
+
+ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_sequence(1, 10**12).add_sink(lambda number: None)
+env.execute_async("endless")
+ray.shutdown()
+
+def another(*_, **__):
+    print("another Ray", flush=True)
+
+ray.init = another
+"""
+
+
+@pytest.mark.wide
+def test_a_program_that_shut_ray_down_while_its_job_ran_starts_no_other_ray_at_its_end(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "job.py").write_text(OF_ANOTHER_RAY)
+    command = [sys.executable, tmp_path / "job.py"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    assert ended.stdout == ""
+    assert "no message reaches jobmanager-default any more: Ray was shut down" in ended.stderr
+
+
+def test_nothing_is_sent_found_or_killed_where_ray_was_shut_down(
+    service: RayRpcService, host: RayHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = gateway_to(service, f"{host.process}/sample")
+    monkeypatch.setattr(ray_service, "ray", SimpleNamespace(is_initialized=lambda: False))
+    with pytest.raises(RecipientUnreachableError, match="Ray was shut down"):
+        gateway.echo(1).result(30)
+    with pytest.raises(RecipientUnreachableError, match="Ray was shut down"):
+        service.connect(None, "elsewhere/sample", SampleGateway).result(30)
+    assert find_host(host.process) is None
+    with pytest.raises(RecipientUnreachableError, match="Ray was shut down"):
+        host.kill()
 
 
 @pytest.mark.wide
