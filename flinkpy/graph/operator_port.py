@@ -51,6 +51,9 @@ class Operator(Protocol):
     def chains_by_key(self) -> bool: ...
 
     @property
+    def reads_keys(self) -> bool: ...
+
+    @property
     def keeps_timestamps(self) -> bool: ...
 
     @property

@@ -39,6 +39,8 @@ class Partitioning:
     key: KeySpec | None = None  # HASH and CUSTOM
     max_parallelism: int | None = None  # HASH: set when the stream graph is built
     custom: Callable[[Any, int], int] | None = None  # CUSTOM: (key, channels) -> channel
+    # HASH: the consumer reads no keys, so the exchange reads them, also where it has one channel
+    reads_all_keys: bool = False
 
     @property
     def pattern(self) -> DistributionPattern:

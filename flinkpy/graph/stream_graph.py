@@ -385,7 +385,11 @@ class _Builder:
                 "make them equal with set_parallelism, or use rebalance() or rescale()"
             )
         if partitioning.kind is PartitioningKind.HASH:
-            partitioning = replace(partitioning, max_parallelism=target.max_parallelism)
+            partitioning = replace(
+                partitioning,
+                max_parallelism=target.max_parallelism,
+                reads_all_keys=not target.operator.reads_keys,
+            )
         # Side outputs have their own type, which only the API's OutputTag knows.
         edge = StreamEdge(
             source.id,

@@ -113,6 +113,11 @@ class StreamOperator(ABC):
     context: OperatorContext
     output: Output
 
+    @property
+    def reads_keys(self) -> bool:
+        """On the client: whether it reads the key of each record that it takes."""
+        return hasattr(self, "key") or hasattr(self, "keys")
+
     def in_two_phases(self) -> TwoPhases | None:
         """On the client: what of it can run before an exchange; None if nothing, or if it
         ``has_window_phases``."""

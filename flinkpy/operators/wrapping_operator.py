@@ -36,6 +36,10 @@ class WrappingOperator(StreamOperator):
         self.replaces_results, self.keeps_nothing = wrapped.replaces_results, wrapped.keeps_nothing
         self.memory_weights = dict(wrapped.memory_weights)
 
+    @property
+    def reads_keys(self) -> bool:
+        return self.wrapped.reads_keys
+
     def initialize_state(self, restored: SavedState | None) -> None:
         self.wrapped.initialize_state(restored)
 

@@ -366,7 +366,9 @@ def make_selector(
         or (partitioning.key.selector is None and partitioning.key.columns is None)
     ):
         raise ProgramError("a hash partitioning needs a key selector or key columns")
-    if channels == 1 or kind in (PartitioningKind.FORWARD, PartitioningKind.GLOBAL):
+    if kind in (PartitioningKind.FORWARD, PartitioningKind.GLOBAL) or (
+        channels == 1 and not _reads_all_keys(partitioning)
+    ):
         selector: ChannelSelector = SingleChannel(channels)
     elif kind in (PartitioningKind.REBALANCE, PartitioningKind.RESCALE):
         selector = RoundRobin(channels, subtask_index)
@@ -383,6 +385,13 @@ def make_selector(
         )
     selector.name = kind.value
     return selector
+
+
+def _reads_all_keys(partitioning: Partitioning) -> bool:
+    """Whether every record's key is read, although it can go to one channel only: a record whose
+    key cannot be had must fail with every parallelism. Columns can always be had."""
+    key = partitioning.key
+    return partitioning.reads_all_keys and key is not None and key.columns is None
 
 
 def rows_of(batch: ColumnBatch) -> Iterable[tuple[Any, ...]]:

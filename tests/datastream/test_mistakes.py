@@ -693,6 +693,38 @@ def test_a_key_that_cannot_be_hashed_ends_the_job_with_the_record(
     assert "('a', 1)" in str(caught.value)
 
 
+@pytest.mark.parametrize("parallelism", [1, 2])
+@pytest.mark.parametrize("key", ["[v[0]]", "1 // (v[1] - 1)", "object()"])
+@pytest.mark.parametrize(
+    "consumer",
+    [
+        "map(lambda v: v).print()",
+        "filter(lambda v: True).print()",
+        "flat_map(lambda v: [v]).print()",
+        "map(OfPlainClass()).print()",
+        "add_sink(lambda v: None)",
+        "print()",
+    ],
+)
+def test_a_record_without_a_key_ends_the_job_also_before_a_function_that_reads_no_keys(
+    tmp_path: Path, parallelism: int, key: str, consumer: str
+) -> None:
+    with pytest.raises(JobExecutionError) as caught:
+        run(
+            tmp_path,
+            f"""{PROGRAM}
+class OfPlainClass(MapFunction):
+    def map(self, value):
+        return value
+
+env.set_parallelism({parallelism})
+raw.key_by(lambda v: {key}).{consumer}
+env.execute()
+""",
+        )
+    assert "('a', 1)" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "statement", ["raw.flat_map(lambda v: 1).print()", "raw.flat_map(len).print()"]
 )

@@ -36,6 +36,7 @@ class Maps:
     takes_changes = ALL_CHANGES
     emits_changes: ChangelogMode | None = None
     replaces_results = keeps_nothing = takes_last_results = chains_by_key = False
+    reads_keys = True
     keeps_timestamps = False
 
     def __init__(self, memory_weights: Mapping[MemoryKind, int] | None = None) -> None:

@@ -78,7 +78,6 @@ from flinkpy.core.secrets.hidden_secrets import shown_value
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.state.checkpoints.locations import absolute
 
-START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 5.0  # for a program's own cluster when the program ends
 LOOK_TIMEOUT_S = 3.0
@@ -454,6 +453,7 @@ def _start(
             high_availability, storage_dir=absolute(high_availability.storage_dir)
         )
         options["max_restarts"] = -1
+    patience_s = read(configuration, CLIENT_TIMEOUT).total_seconds()
     try:
         setup = JobManagerSetup(
             key.cluster_id,
@@ -474,11 +474,16 @@ def _start(
         )
         if job_graph is not None:
             start_process_ahead()  # for the first worker, at the same time as the JobManager's
-        host.ready().result(START_TIMEOUT_S)
+        host.ready().result(patience_s)
     except ValueError:  # from Ray: the name is taken
         raise ResourceUnavailableError(
             f"there is a cluster named {key.cluster_id!r} on Ray already; choose another "
             f"{CLUSTER_NAME.key}"
+        ) from None
+    except RpcTimeoutError:
+        raise ResourceUnavailableError(
+            f"the {key.label} has not started on Ray within {patience_s:g} s "
+            f"({CLIENT_TIMEOUT.key}): `ray status` shows whether Ray has room for it"
         ) from None
     except FlinkpyError as error:
         raise ResourceUnavailableError(

@@ -65,9 +65,8 @@ CLIENT_TIMEOUT = option(
     "client.timeout",
     timedelta,
     timedelta(seconds=60),
-    "How long a program waits for a JobManager that does not answer, "
-    "or that died and comes back (with "
-    "high-availability.type).",
+    "How long a program waits for a JobManager that starts, that does not answer, "
+    "or that died and comes back (with high-availability.type).",
     at_least=timedelta(milliseconds=1),
 )
 

@@ -60,6 +60,10 @@ class BatchOperator(WorksAtItsEnd):
         self.chaining, self.parks = inner.chaining, inner.parks
         self.memory_weights = dict(inner.memory_weights)
 
+    @property
+    def reads_keys(self) -> bool:
+        return super().reads_keys or bool(self.inner.reads_keys)
+
     def make_results(self) -> Output:
         """Where the wrapped operator's results go."""
         return WithoutWatermarks(self.output)

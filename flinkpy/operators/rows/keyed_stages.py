@@ -56,6 +56,10 @@ class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
         key_function(key)
         self.key = key
 
+    @property
+    def reads_keys(self) -> bool:
+        return may_ask_for_state(self.function)
+
     def open(self) -> None:
         open_function(self.key.selector, self.context)
         open_function(self.function, self.context, self.backend)

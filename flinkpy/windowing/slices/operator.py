@@ -61,6 +61,10 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         self.allowed_lateness = allowed_lateness if event_time else 0
         self.late_tag = late_tag
 
+    @property
+    def reads_keys(self) -> bool:
+        return True  # its store has the key
+
     def output_schema(self, schema: Any) -> Any:
         """For columns, the schema of the results."""
         return self.store.output_schema(schema)
