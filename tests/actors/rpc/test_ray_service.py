@@ -153,7 +153,7 @@ def test_a_program_that_shut_ray_down_while_its_job_ran_starts_no_other_ray_at_i
     tmp_path: Path,
 ) -> None:
     (tmp_path / "job.py").write_text(OF_ANOTHER_RAY)
-    command = [sys.executable, tmp_path / "job.py"]
+    command = [sys.executable, str(tmp_path / "job.py")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
     assert ended.stdout == ""
     assert "no message reaches jobmanager-default any more: Ray was shut down" in ended.stderr
