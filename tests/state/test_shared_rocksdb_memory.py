@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("rocksdict")
 
 from flinkpy.core.options.memory_sizes import MemoryKind
+from flinkpy.datastream import KeyedProcessFunction, RuntimeContext
+from flinkpy.datastream.state import ValueStateDescriptor
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.operators.process.process_operators import KeyedProcessOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from flinkpy.state.rocksdb import shared_memory as shared_memory_module
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore
@@ -131,3 +135,41 @@ def test_twenty_databases_stay_within_their_share(tmp_path: Path) -> None:
     assert share // 4 < most <= share * 1.1
     assert config.shared.write_buffer == 512 << 10 <= share // 3 // 8  # all have closed
     assert config.shared.buffers.get_usage() < MB
+
+
+class Keeps(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.kept = runtime_context.get_state(ValueStateDescriptor("kept"))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        before = self.kept.value()
+        assert (before is None) == (value % 2 == 0)
+        self.kept.update(b"%d" % value + bytes(1000))
+
+
+@pytest.mark.wide
+def test_twenty_operators_of_a_worker_stay_within_what_they_lend_together() -> None:
+    """Each lends 2 MB and keeps 20 MB."""
+    manage_memory()
+    lent, numbers, step = 2 * MB, 40_000, 1_000
+    key = KeySpec(_half)
+    operators = [
+        ChainHarness(linear(KeyedProcessOperator(Keeps(), key)), configuration=ROCKSDB, memory=lent)
+        for _ in range(20)
+    ]
+    shared = RocksDBConfig.of(ROCKSDB).shared
+    assert shared is not None
+    share = shared.size
+    assert share == 20 * lent
+    most = 0
+    for begin in range(0, numbers, step):
+        for each in operators:
+            each.push(range(begin, begin + step))
+            most = max(most, shared.cache.get_usage())
+    for each in operators:
+        assert each.chain.close() == []
+    assert share // 2 < most <= 1.1 * share
+
+
+def _half(number: int) -> int:
+    return number // 2

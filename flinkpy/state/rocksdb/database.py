@@ -141,21 +141,33 @@ class RocksDBStore:
         return list(found)
 
     def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Puts each; None deletes."""
+        """Puts each; None deletes. RocksDB takes a batch as a whole, beyond its write buffer if the
+        batch is larger: so each is at most as large."""
         from rocksdict import WriteBatch
 
+        if self._db is None:
+            return
+        self._take_buffer_size()
+        most, size = self._write_buffer, 0
         batch = WriteBatch(raw_mode=True)
-        put, delete = batch.put, batch.delete
         for key, data in changes:
+            size += len(key)
             if data is None:
-                delete(key)
+                batch.delete(key)
             else:
-                put(key, data)
-        if self._db is not None and len(batch):
-            if self._write_buffer != self._config.buffer_size:
-                self._write_buffer = self._config.buffer_size
-                self._db.set_options({"write_buffer_size": str(self._write_buffer)})
+                batch.put(key, data)
+                size += len(data)
+            if size > most:
+                self._db.write(batch, self._unlogged)
+                batch, size = WriteBatch(raw_mode=True), 0
+        if len(batch):
             self._db.write(batch, self._unlogged)
+
+    def _take_buffer_size(self) -> None:
+        assert self._db is not None
+        if self._write_buffer != self._config.buffer_size:
+            self._write_buffer = self._config.buffer_size
+            self._db.set_options({"write_buffer_size": str(self._write_buffer)})
 
     def frozen_files(self) -> OwnFolder:
         """A folder with the files of the database as it is now. They are hard links, but for what
