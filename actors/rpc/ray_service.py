@@ -21,7 +21,7 @@ from itertools import count
 from typing import Any, cast
 
 import ray
-from ray.exceptions import ActorUnavailableError, RayActorError
+from ray.exceptions import ActorUnavailableError, NodeDiedError, OutOfMemoryError, RayActorError
 
 from flinkpy.actors.rpc.base_service import OnFatal, Reply, Watch
 from flinkpy.actors.rpc.delivery.envelope import Request, RpcAnswer
@@ -44,6 +44,9 @@ log = engine_logger("flinkpy.rpc")
 NAMESPACE = "flinkpy"
 GAP_TIMEOUT_S = 1.0  # how long a missing call holds up later ones
 REWATCH_S = 0.1
+_GONE = (RayActorError, OutOfMemoryError, NodeDiedError)
+"""What Ray raises for calls to a process that has ended: killed by its monitor of memory is told
+apart, and is no error of an actor."""
 CONCURRENT_CALLS = 10_000  # open asks and watches that an actor takes at once; each costs a fiber
 
 
@@ -208,7 +211,7 @@ class RayPeer:
         try:
             answer = unpack(done.result())
             assert isinstance(answer, RpcAnswer)
-        except RayActorError as error:
+        except _GONE as error:
             asks.answer(
                 request_id,
                 None,
@@ -533,7 +536,7 @@ def _future_of(ref: Any, what: str, death_is_fine: bool = False) -> Future[None]
 
     def done(result: Any) -> None:
         error = result.exception()
-        if error is None or (death_is_fine and isinstance(error, RayActorError)):
+        if error is None or (death_is_fine and isinstance(error, _GONE)):
             future.complete(None)
         else:
             future.fail(RecipientUnreachableError(f"{what}: {error}"))

@@ -22,6 +22,7 @@ from flinkpy.actors.gateways import (
     JobOverview,
     JobResult,
 )
+from flinkpy.actors.killed_for_memory import why_lost
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
 from flinkpy.cluster.display.watcher import Watcher
 from flinkpy.cluster.requested_savepoint import RequestedSavepoint, savepoint_request
@@ -248,9 +249,11 @@ class ClusterClient:
                 error = still
                 threading.Event().wait(LEADER_LOOK_S)
         # The text of Ray's errors is long; --verbose shows it
-        raise ResourceUnavailableError(
-            str(error) if isinstance(error, ProcessEndedError) else self.config.gone
-        ) from error
+        told = str(error)
+        if not isinstance(error, ProcessEndedError):
+            for_memory = why_lost(told, None)
+            told = self.config.gone if for_memory == told else f"{self.config.gone}: {for_memory}"
+        raise ResourceUnavailableError(told) from error
 
     def _say_that_it_waits(self, error: BaseException) -> None:
         """Prints once for each JobManager that died, unless the next one leads already."""

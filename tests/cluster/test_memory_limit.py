@@ -1,5 +1,6 @@
 """A worker on Ray whose state outgrows its size: its sources rest, and a sentence says what has the
-memory. The system never gets to kill it."""
+memory. The system never gets to kill it; where it does so all the same, the job's exception says
+that it was for memory, with what the worker had told last."""
 
 from __future__ import annotations
 
@@ -60,3 +61,40 @@ def test_state_that_outgrows_its_worker_ends_with_a_sentence(ray: RayCluster) ->
     assert "(state.backend.type: rocksdb)" in done.err
     assert "sources rest; " in done.err
     assert "lost" not in done.err
+
+
+KILLED = (
+    GROWS.replace(
+        """    def process_element""",
+        """        self.full_since = None
+    def process_element""",
+    )
+    .replace(
+        """        self.kept.update""",
+        """        if self.full_since is not None:
+            if time.monotonic() - self.full_since > 4:  # its worker has told of its memory since
+                os.kill(os.getpid(), signal.SIGKILL)
+            return
+        pages = int(open("/proc/self/statm").read().split()[1]) if value % 100 == 0 else 0
+        if pages * os.sysconf("SC_PAGE_SIZE") > 0.84 * (700 << 20):
+            self.full_since = time.monotonic()
+        self.kept.update""",
+    )
+    .replace("import itertools", "import itertools, os, signal, time")
+)
+
+
+def test_a_worker_that_the_system_kills_is_told_as_such_with_its_last_figures(
+    ray: RayCluster,
+) -> None:
+    """The kernel's signal comes from the function itself, when its worker is nearly full."""
+    sizes = [
+        each for name, size in SIZES.items() for each in ("-D", f"taskmanager.memory.{name}={size}")
+    ]
+    pace = ("-D", "heartbeat.interval=500 ms")
+    done = ray.flinkpy("run", "-t", "ray-application", "-p", "1", *sizes, *pace, ray.job(KILLED))
+    assert done.code == 1
+    told = re.search(r"killed for memory, as it seems\. It had (\d+)% of the 700 MB of", done.err)
+    assert told is not None, done.err
+    assert 80 <= int(told[1]) <= 95
+    assert "keeps (1/1): state in memory" in done.err, done.err

@@ -32,6 +32,8 @@ from .sample import FencedSample, OtherGateway, Sample, SampleGateway
 
 ray = pytest.importorskip("ray")
 
+from ray.exceptions import OutOfMemoryError  # noqa: E402
+
 from flinkpy.actors.rpc import ray_service  # noqa: E402  # imports ray
 from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host  # noqa: E402
 
@@ -277,6 +279,20 @@ def test_a_killed_process_is_noticed_at_once_by_those_who_watch_and_those_who_wa
     with pytest.raises(RecipientUnreachableError, match=f"process {host.process}"):
         ask.result(30)
     with pytest.raises(RecipientUnreachableError):
+        gateway.echo(1).result(30)
+
+
+def test_a_process_that_ray_killed_for_memory_is_gone(
+    service: RayRpcService, host: RayHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray's error for that is none of an actor that died."""
+
+    def killed(data: bytes) -> object:
+        raise OutOfMemoryError("1 worker(s) were killed due to the node running low on memory.")
+
+    gateway = gateway_to(service, f"{host.process}/sample")
+    monkeypatch.setattr(ray_service, "unpack", killed)
+    with pytest.raises(RecipientUnreachableError, match=r"is gone: .* running low on memory\."):
         gateway.echo(1).result(30)
 
 
