@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flinkpy.cli.failures import describe
 from flinkpy.cli.run import gather
-from flinkpy.cli.shell import leave
+from flinkpy.cli.sql_client.sql_session import Left, SqlSession, read_script
 from flinkpy.cli.tell import tell
 from flinkpy.cluster.end_of_program import await_background_jobs, forget_background_jobs
 from flinkpy.core.program.exit_codes import INTERRUPTED
@@ -26,9 +26,6 @@ def run_sql(
     conf: Path | None,
 ) -> int:
     """Returns the exit code: 1 if a statement failed, but for those that were typed."""
-    from flinkpy.cli.sql_client.sql_prompt import SqlPrompt
-    from flinkpy.cli.sql_client.sql_session import Left, SqlSession, read_script
-
     try:
         settings = gather(conf, definitions, parallelism, target)
         set_launch_context(settings)
@@ -41,10 +38,7 @@ def run_sql(
         if statements is not None:
             session.run_script(statements)
         if script is None and statements is None:
-            prompt = SqlPrompt(session)
-            prompt.interact()
-            leave()
-            return int(prompt.has_failed and not sys.stdin.isatty())
+            return _interact(session)
         await_background_jobs()
     except Left:
         return 0
@@ -56,3 +50,13 @@ def run_sql(
     finally:
         set_launch_context(None)
     return 0
+
+
+def _interact(session: SqlSession) -> int:
+    from flinkpy.cli.shell import leave
+    from flinkpy.cli.sql_client.sql_prompt import SqlPrompt
+
+    prompt = SqlPrompt(session)
+    prompt.interact()
+    leave()
+    return int(prompt.has_failed and not sys.stdin.isatty())

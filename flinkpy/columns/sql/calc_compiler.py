@@ -22,7 +22,6 @@ from flinkpy.columns.sql.call_site import Kernel
 from flinkpy.columns.sql.row_errors import VALUE_ERRORS, batch_error, row_error
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_halves import DecimalColumn, array_of_column
 from flinkpy.columns.sql.sql_kernels.numbers.decimal_kernels import ColumnKernel
-from flinkpy.columns.sql.sql_kernels.sql_kernel_table import SQL_KERNELS
 from flinkpy.columns.sql.user_code import FailingValue, UserCode
 from flinkpy.common.logical_types.logical_type import DecimalType
 from flinkpy.core.errors import ProgramError
@@ -65,6 +64,8 @@ class CompiledCalc:
         self._opened.close()
 
     def _add_step(self, number: int, node: CallNode) -> None:
+        from flinkpy.columns.sql.sql_kernels.sql_kernel_table import SQL_KERNELS
+
         kernel_of = SQL_KERNELS.get(node.function) if node.code is None else node.code.kernel
         if kernel_of is None:
             raise ProgramError(f"{node.function} has no kernel yet: it cannot be computed")

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from flinkpy.sql.parsing.definitions.alter_grammar import alter
-from flinkpy.sql.parsing.definitions.create_grammar import create, drop
 from flinkpy.sql.parsing.literal_grammar import literal
 from flinkpy.sql.parsing.relation_grammar import hints
 from flinkpy.sql.parsing.session_grammar import SESSION_STATEMENTS
@@ -166,13 +164,34 @@ def _explain(cursor: TokenCursor) -> Statement:
     return Explain(statement(cursor), details)
 
 
+# -- definitions, whose grammar is loaded where one stands -----------------------------------------
+
+
+def _create(cursor: TokenCursor) -> Statement:
+    from flinkpy.sql.parsing.definitions.create_grammar import create
+
+    return create(cursor)
+
+
+def _alter(cursor: TokenCursor) -> Statement:
+    from flinkpy.sql.parsing.definitions.alter_grammar import alter
+
+    return alter(cursor)
+
+
+def _drop(cursor: TokenCursor) -> Statement:
+    from flinkpy.sql.parsing.definitions.create_grammar import drop
+
+    return drop(cursor)
+
+
 STATEMENTS: dict[str, Callable[[TokenCursor], Statement]] = {
     "INSERT": _insert,
     "EXECUTE": _execute,
     "BEGIN": _begin,
     "EXPLAIN": _explain,
-    "CREATE": create,
-    "ALTER": alter,
-    "DROP": drop,
+    "CREATE": _create,
+    "ALTER": _alter,
+    "DROP": _drop,
     **SESSION_STATEMENTS,
 }

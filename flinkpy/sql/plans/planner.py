@@ -8,23 +8,14 @@ from dataclasses import dataclass
 
 from flinkpy.sql.binding.binder import Binder
 from flinkpy.sql.binding.binding_context import BindingContext
-from flinkpy.sql.changes.changes_of_plans import ChangeOptions, with_changes
-from flinkpy.sql.changes.lasting_values import values_that_do_not_last
 from flinkpy.sql.logical.logical_nodes import LogicalNode, LogicalSink
 from flinkpy.sql.physical.batch_phases import with_phases
-from flinkpy.sql.physical.mini_batches import with_mini_batches
 from flinkpy.sql.physical.physical_nodes import PhysicalNode
 from flinkpy.sql.physical.physical_planner import batch_plan, collected
-from flinkpy.sql.physical.streaming_options import StreamingOptions
-from flinkpy.sql.physical.streaming_planner import StreamingPlanner
-from flinkpy.sql.plans.logical_text import logical_text
 from flinkpy.sql.plans.node_ids import numbered
-from flinkpy.sql.plans.physical_text import execution_text, physical_line, physical_text
-from flinkpy.sql.plans.plan_advice import advice_text
 from flinkpy.sql.plans.shared_parts import with_shared_parts
 from flinkpy.sql.rules.optimizer import optimized
 from flinkpy.sql.rules.rule_phases import RuleContext
-from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import Query
 from flinkpy.sql.syntax.statements import Insert
 
@@ -42,6 +33,10 @@ class Plan:
         """Flink's three sections. Of the details, ESTIMATED_COST adds how many rows each relation
         may have, CHANGELOG_MODE the kinds of rows that each operator gives, and PLAN_ADVICE what
         would make the plan better."""
+        from flinkpy.sql.plans.logical_text import logical_text
+        from flinkpy.sql.plans.physical_text import execution_text, physical_text
+        from flinkpy.sql.plans.plan_advice import advice_text
+
         advice = "PLAN_ADVICE" in details
         tree = logical_text(self.logical, with_rows="ESTIMATED_COST" in details)
         physical = physical_text(self.physical, with_kinds="CHANGELOG_MODE" in details)
@@ -63,13 +58,7 @@ class Planner:
             context.registry, is_batch, context.options.get("table.local-time-zone", "UTC")
         )
         self._options = options = context.options
-        self._changes = ChangeOptions(
-            options.get("table.exec.sink.upsert-materialize", "auto").lower()
-        )
-
         self._phases = options.get("table.optimizer.agg-phase-strategy", "auto").lower()
-        strategy = options.get("table.optimizer.non-deterministic-update.strategy", "ignore")
-        self._refuses_varying = strategy.lower() == "try_resolve"
 
     def query(self, query: Query) -> Plan:
         """The plan of a query whose rows go to whoever asks: its root is a CollectNode."""
@@ -90,20 +79,12 @@ class Planner:
 
     def _planned(self, logical: LogicalNode) -> Plan:
         optimal = optimized(logical, self._rules)
+        is_query = not isinstance(logical, LogicalSink)
         if self._rules.is_batch:
             physical = with_phases(batch_plan(optimal), self._phases)
             physical = with_shared_parts(physical, self._rules)
-        else:
-            streaming = StreamingOptions.of(self._options)
-            physical = StreamingPlanner(streaming).plan(optimal)
-            if streaming.mini_batch is not None:
-                physical = with_mini_batches(physical, streaming.mini_batch)
-        if not isinstance(logical, LogicalSink):
-            physical = collected(physical)
-        if self._rules.is_batch:
-            return Plan(logical, numbered(physical))
-        physical = with_changes(physical, self._changes, physical_line)
-        problems = values_that_do_not_last(physical, self._rules.is_deterministic)
-        if problems and self._refuses_varying:
-            raise ValidationError(problems[0])
-        return Plan(logical, numbered(physical), tuple(problems))
+            return Plan(logical, numbered(collected(physical) if is_query else physical))
+        from flinkpy.sql.plans.streaming_plans import streaming_plan
+
+        planned = streaming_plan(optimal, self._options, self._rules, is_query)
+        return Plan(logical, numbered(planned.root), planned.warnings)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.columns.sql.call_site import CallSite
-from flinkpy.columns.sql.sql_meanings.sql_meaning_table import SQL_MEANINGS
 from flinkpy.common.logical_types.allowed_casts import explicit_cast_allowed
 from flinkpy.common.logical_types.data_types import DataTypes
 from flinkpy.common.logical_types.logical_type import LogicalType
@@ -58,6 +57,8 @@ def with_defaults(options: Options, result: LogicalType, bind: Callable[[Any], R
 
 
 def _constant(default: Rex, result: LogicalType) -> object:
+    from flinkpy.columns.sql.sql_meanings.sql_meaning_table import SQL_MEANINGS
+
     while isinstance(default, RexCall) and default.function in ("- (unary)", "CAST"):
         inner = default.arguments[0]
         if not isinstance(inner, RexLiteral):

@@ -4,7 +4,6 @@ to the same meaning, so a folded query gives what it would have given."""
 from __future__ import annotations
 
 from flinkpy.columns.sql.call_site import CallSite
-from flinkpy.columns.sql.sql_meanings.sql_meaning_table import SQL_MEANINGS
 from flinkpy.common.logical_types.logical_type import LogicalType, TypeFamily
 from flinkpy.sql.rex.rex_nodes import RexCall, RexLiteral
 from flinkpy.sql.rules.rule_phases import RuleContext
@@ -16,6 +15,8 @@ def folded(call: RexCall, context: RuleContext) -> RexLiteral | None:
     constants = [each for each in call.arguments if isinstance(each, RexLiteral)]
     if not constants or len(constants) < len(call.arguments):
         return None
+    from flinkpy.columns.sql.sql_meanings.sql_meaning_table import SQL_MEANINGS
+
     meaning_of = SQL_MEANINGS.get(call.function)
     if meaning_of is None or not context.is_deterministic(call.function):
         return None

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.job_client import JobClient
 from flinkpy.common.logical_types.logical_type import BigIntType, RowType
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.checkpointing import SAVEPOINT_DIRECTORY
-from flinkpy.sql.catalog.ddl_execution import DdlExecution
-from flinkpy.sql.catalog.declared_tables import table_of_query
 from flinkpy.sql.catalog.statement_rows import OK, STRING, StatementRows, plain_text
 from flinkpy.sql.sql_errors import SqlError, ValidationError
 from flinkpy.sql.syntax import statements as sql
@@ -22,6 +20,9 @@ from flinkpy.table.results.result_rows import CollectedRows, ReadyRows
 from flinkpy.table.session.outside_services import OutsideServices
 from flinkpy.table.session.table_session import TableSession
 from flinkpy.table.table_result import TableResult
+
+if TYPE_CHECKING:
+    from flinkpy.sql.catalog.ddl_execution import DdlExecution
 
 
 class StatementExecution:
@@ -72,6 +73,8 @@ class StatementExecution:
         raise ValidationError(_NOT_HERE[type(statement)], span=statement.span)
 
     def _ddl(self, text: str) -> DdlExecution:
+        from flinkpy.sql.catalog.ddl_execution import DdlExecution
+
         session = self._session
         services = OutsideServices(session.connectors)
         return DdlExecution(session.catalogs, session, text, services)
@@ -141,6 +144,8 @@ class StatementExecution:
     def _create_as(self, statement: sql.CreateTable, text: str) -> TableResult:
         """CREATE TABLE ... AS: the table has the columns of the query. It is there as soon as the
         job is: one that cannot be planned leaves no table, one that fails later does."""
+        from flinkpy.sql.catalog.declared_tables import table_of_query
+
         query = statement.query
         assert query is not None
         session = self._session

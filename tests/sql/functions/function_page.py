@@ -14,9 +14,10 @@ from pathlib import Path
 from flinkpy.columns.sql.sql_kernels.sql_kernel_table import SQL_KERNELS
 from flinkpy.relational.aggregates.group_functions import ACCUMULATORS
 from flinkpy.sql.functions.built_in.absent_functions import ABSENT
+from flinkpy.sql.functions.built_in.chapters import CHAPTERS
 from flinkpy.sql.functions.built_in.temporal_entries import GROUP_WINDOWS
 from flinkpy.sql.functions.built_in_function import BuiltInFunction
-from flinkpy.sql.functions.built_in_functions import ALIASES, CHAPTERS
+from flinkpy.sql.functions.built_in_functions import ALIASES
 from flinkpy.sql.functions.function_port import FunctionKind
 from flinkpy.sql.functions.refused_calls import call_text
 from flinkpy.table import EnvironmentSettings, TableEnvironment

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flinkpy.columns.sql import calc_compiler
 from flinkpy.columns.sql.calc_compiler import CompiledCalc
 from flinkpy.columns.sql.calc_program import ProgramBuilder
+from flinkpy.columns.sql.sql_kernels import sql_kernel_table
 from flinkpy.columns.sql.sql_kernels.sql_kernel_table import SQL_KERNELS
 from flinkpy.common.logical_types.logical_type import (
     UNBOUNDED,
@@ -70,7 +70,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         return choose
 
     table = {name: counted(name, kernel_of) for name, kernel_of in SQL_KERNELS.items()}
-    monkeypatch.setattr(calc_compiler, "SQL_KERNELS", table)
+    monkeypatch.setattr(sql_kernel_table, "SQL_KERNELS", table)
     return calls
 
 

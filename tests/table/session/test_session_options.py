@@ -19,6 +19,7 @@ READ_BY = [
     TABLE / "table_config.py",
     TABLE.parent / "cli" / "sql_client",
     TABLE.parent / "sql" / "plans" / "planner.py",
+    TABLE.parent / "sql" / "plans" / "streaming_plans.py",
     TABLE.parent / "sql" / "physical" / "streaming_options.py",
 ]
 

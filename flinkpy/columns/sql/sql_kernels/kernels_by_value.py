@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from flinkpy.columns.sql.arrays_of_values import array_of_values, values_of_array
 from flinkpy.columns.sql.call_site import CallSite, Kernel, KernelOf
-from flinkpy.columns.sql.sql_meanings.sql_meaning_table import SQL_MEANINGS
 from flinkpy.common.logical_types.logical_type import LogicalType
 
 
@@ -18,6 +17,8 @@ def by_value(name: str) -> KernelOf:
     where its argument is a dictionary."""
 
     def choose(site: CallSite) -> Kernel:
+        from flinkpy.columns.sql.sql_meanings.sql_meaning_table import SQL_MEANINGS
+
         meaning = SQL_MEANINGS[name](site)
 
         def kernel(rows: int, *operands: Any) -> Any:
