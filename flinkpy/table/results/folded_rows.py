@@ -57,7 +57,15 @@ class FoldedRows:
 
 
 def _key(row: Row) -> tuple[object, ...]:
-    return tuple(value if value.__hash__ is not None else repr(value) for value in row)
+    return tuple(map(_hashable, row))
+
+
+def _hashable(value: object) -> object:
+    try:
+        hash(value)
+    except TypeError:  # a list or a dict, or a ROW that has one
+        return repr(value)
+    return value
 
 
 def folded_columns(batches: Sequence[ColumnBatch], schema: pa.Schema) -> pa.Table:

@@ -69,3 +69,9 @@ def test_rows_stand_in_the_order_in_which_they_came_last() -> None:
     changes = [(plus, first), (plus, second), (minus, first), (plus, first)]
     assert folded_columns([batch(changes)], SCHEMA).column("k").to_pylist() == [2, 1]
     assert [row[0] for row in folded([Row.of_kind(kind, *row) for kind, row in changes])] == [2, 1]
+
+
+def test_a_row_within_a_row_may_have_an_array_and_a_map() -> None:
+    row = (Row([1], {"k": True}), 5)
+    changes = [Row(*row), Row(*row), Row.of_kind(RowKind.DELETE, *row)]
+    assert folded(changes) == [Row(*row)]
