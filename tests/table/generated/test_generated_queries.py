@@ -8,7 +8,7 @@ from datetime import datetime
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.table.generated.drawn_queries import Case, drawn_case, either
@@ -106,6 +106,7 @@ def test_a_drawn_query_gives_the_same_rows_in_every_way(seed: int) -> None:
 @pytest.mark.wide
 @settings(max_examples=16)
 @given(st.integers(0, 2**48))
+@example(272229180399777)  # its result has an event time
 def test_a_drawn_query_over_changes_goes_on_from_a_savepoint_with_another_parallelism(
     seed: int,
 ) -> None:
