@@ -61,7 +61,10 @@ def _added(columns: list[AnyColumn], change: ColumnChange) -> list[AnyColumn]:
 
 
 def _modified(columns: list[AnyColumn], change: ColumnChange) -> list[AnyColumn]:
+    """A column keeps its comment if the statement has none for it."""
     at = _place(columns, change.column.name)
+    comment = change.column.comment or columns[at].comment
+    change = replace(change, column=replace(change.column, comment=comment))
     return _placed(columns[:at] + columns[at + 1 :], change, at)
 
 

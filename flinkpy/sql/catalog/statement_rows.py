@@ -26,11 +26,9 @@ OK = StatementRows(RowType.of(("result", STRING)), (("OK",),), has_content=False
 
 def texts(column: str, values: Iterable[str]) -> StatementRows:
     """One column of texts."""
-    return StatementRows(
-        RowType.of((column, STRING.not_null())), tuple((value,) for value in values)
-    )
+    return StatementRows(RowType.of((column, STRING)), tuple((value,) for value in values))
 
 
 def plain_text(text: str) -> StatementRows:
     """A text of several lines."""
-    return StatementRows(RowType.of(("result", STRING.not_null())), ((text,),), is_plain=True)
+    return StatementRows(RowType.of(("result", STRING)), ((text,),), is_plain=True)

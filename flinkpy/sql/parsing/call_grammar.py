@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from flinkpy.sql.parsing.reserved_words import FUNCTIONS, RESERVED, WITHOUT_PARENTHESES
+from flinkpy.sql.parsing.reserved_words import FUNCTIONS, RESERVED
 from flinkpy.sql.parsing.sql_tokens import TokenKind
 from flinkpy.sql.parsing.token_cursor import TokenCursor
 from flinkpy.sql.parsing.type_grammar import type_of
 from flinkpy.sql.syntax.query_tree import (
+    WITHOUT_PARENTHESES,
     CastCall,
     DescriptorArgument,
     FrameBound,
@@ -30,6 +31,10 @@ _UNITS = (
     *("EPOCH", "DOW", "ISODOW", "DOY", "ISOYEAR"),
 )
 _FRAME_KINDS = ("PRECEDING", "FOLLOWING")
+_FRAME_ORDER = (
+    *("UNBOUNDED PRECEDING", "PRECEDING", "CURRENT ROW"),
+    *("FOLLOWING", "UNBOUNDED FOLLOWING"),
+)
 
 
 def at_call(cursor: TokenCursor) -> bool:
@@ -216,7 +221,8 @@ def _frame(cursor: TokenCursor) -> tuple[FrameBound, FrameBound | None]:
     lower = _bound(cursor)
     cursor.expect("AND")
     upper = _bound(cursor)
-    if lower.kind == "UNBOUNDED FOLLOWING" or upper.kind == "UNBOUNDED PRECEDING":
+    backwards = _FRAME_ORDER.index(lower.kind) > _FRAME_ORDER.index(upper.kind)
+    if backwards or lower.kind == "UNBOUNDED FOLLOWING" or upper.kind == "UNBOUNDED PRECEDING":
         cursor.fail("the frame ends before it begins", lower.span.hull(upper.span))
     return lower, upper
 

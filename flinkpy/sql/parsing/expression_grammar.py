@@ -7,9 +7,10 @@ from dataclasses import replace
 from flinkpy.sql.parsing.call_grammar import SPECIAL, at_call, call, named_call
 from flinkpy.sql.parsing.literal_grammar import (
     at_interval_of_value,
-    least_big_integer,
+    least_integer,
     one_of_unit,
     optional_literal,
+    optional_zoned_timestamp,
 )
 from flinkpy.sql.parsing.reserved_words import RESERVED
 from flinkpy.sql.parsing.sql_tokens import TokenKind
@@ -115,7 +116,7 @@ def _prefixed(cursor: TokenCursor, least: int) -> SqlExpression:
         cursor.expect("NOT")
         arguments = (_operators(cursor, _NOT),)
         return FunctionCall("NOT", arguments, span=cursor.span_from(start))
-    number = least_big_integer(cursor)
+    number = least_integer(cursor)
     if number is not None:
         return _with_accesses(cursor, number, start)
     sign = cursor.accept_one("-", "+")
@@ -246,7 +247,7 @@ def _primary(cursor: TokenCursor) -> SqlExpression:
     token = cursor.next
     if token.key == "(":
         return _parenthesised(cursor)
-    found = optional_literal(cursor)
+    found = optional_literal(cursor) or optional_zoned_timestamp(cursor)
     if found is not None:
         return found
     if token.kind == TokenKind.WORD:

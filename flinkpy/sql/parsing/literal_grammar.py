@@ -17,6 +17,7 @@ from flinkpy.common.logical_types.logical_type import (
     DecimalType,
     DoubleType,
     IntType,
+    LocalZonedTimestampType,
     LogicalType,
     NullType,
     TimestampType,
@@ -26,7 +27,7 @@ from flinkpy.common.logical_types.logical_type import (
 from flinkpy.sql.parsing.sql_tokens import TokenKind
 from flinkpy.sql.parsing.token_cursor import TokenCursor
 from flinkpy.sql.parsing.type_grammar import MONTH_UNITS, SECOND_UNITS, interval_units
-from flinkpy.sql.syntax.query_tree import SqlLiteral
+from flinkpy.sql.syntax.query_tree import CastCall, SqlLiteral
 
 _DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)")
 _TIME = re.compile(r"(\d\d?):(\d\d?):(\d\d?)(?:\.(\d{1,9}))?")
@@ -42,6 +43,10 @@ WHOLE_WEEKS_AND_QUARTERS = {
 _LEADING_DIGITS = 2  # of the first part, if no other number was declared
 _MICROSECOND_DIGITS = 6
 _LEAST_TOO_LARGE = 2**63  # of the digits of a number, without its point
+_LEAST: dict[str, LogicalType] = {
+    str(2**31): IntType(is_nullable=False),
+    str(2**63): BigIntType(is_nullable=False),
+}
 
 
 def literal(cursor: TokenCursor) -> SqlLiteral:
@@ -49,7 +54,7 @@ def literal(cursor: TokenCursor) -> SqlLiteral:
     found = optional_literal(cursor)
     if found is not None:
         return found
-    least = least_big_integer(cursor)
+    least = least_integer(cursor)
     if least is not None:
         return least
     start = cursor.start
@@ -94,17 +99,17 @@ def at_interval_of_value(cursor: TokenCursor) -> bool:
     return amount.key == "(" or (amount.kind in names and unit.kind != TokenKind.END)
 
 
-def least_big_integer(cursor: TokenCursor) -> SqlLiteral | None:
-    """``-9223372036854775808``, if it comes next: a BIGINT that has none without its sign."""
+def least_integer(cursor: TokenCursor) -> SqlLiteral | None:
+    """``-2147483648`` or ``-9223372036854775808``, if it comes next: an INT and a BIGINT that are
+    none without their sign."""
     number = cursor.ahead(1)
-    is_number = number.kind == TokenKind.NUMBER and number.value == str(_LEAST_TOO_LARGE)
-    if not is_number or not cursor.at("-"):
+    type = _LEAST.get(number.value) if number.kind == TokenKind.NUMBER else None
+    if type is None or not cursor.at("-"):
         return None
     start = cursor.start
     cursor.take()
     cursor.take()
-    type = BigIntType(is_nullable=False)
-    return SqlLiteral(-_LEAST_TOO_LARGE, type, span=cursor.span_from(start))
+    return SqlLiteral(-int(number.value), type, span=cursor.span_from(start))
 
 
 def _number(cursor: TokenCursor) -> SqlLiteral:
@@ -164,6 +169,24 @@ def _temporal(cursor: TokenCursor) -> SqlLiteral:
     except ValueError as error:
         cursor.fail(f"{kind} '{written}': {error}", cursor.span_from(start))
     return SqlLiteral(value, type.not_null(), span=cursor.span_from(start))
+
+
+def optional_zoned_timestamp(cursor: TokenCursor) -> CastCall | None:
+    """``TIMESTAMP WITH LOCAL TIME ZONE '...'``, if it comes next: the moment when a clock in the
+    session's zone shows that."""
+    start = cursor.start
+    if not cursor.accept("TIMESTAMP", "WITH", "LOCAL", "TIME", "ZONE"):
+        return None
+    if cursor.next.kind != TokenKind.TEXT:
+        cursor.unexpected("a text such as '2024-12-31 23:59:59'")
+    span = cursor.next.span
+    try:
+        value, type = _timestamp(cursor.take().value)
+    except ValueError as error:
+        cursor.fail(str(error), span)
+    assert isinstance(type, TimestampType)
+    shown = SqlLiteral(value, type.not_null(), span=span)
+    return CastCall(shown, LocalZonedTimestampType(type.precision), span=cursor.span_from(start))
 
 
 def _date(written: str) -> tuple[date, LogicalType]:

@@ -10,6 +10,7 @@ from flinkpy.sql.parsing.expression_grammar import star
 from flinkpy.sql.parsing.relation_grammar import from_items, hints
 from flinkpy.sql.parsing.token_cursor import TokenCursor
 from flinkpy.sql.syntax.query_tree import (
+    WITHOUT_PARENTHESES,
     CommonTable,
     DerivedTable,
     GroupingElement,
@@ -192,7 +193,7 @@ def _refuse_wrong_order(cursor: TokenCursor) -> None:
 
 
 def _select_item(cursor: TokenCursor) -> SelectItem:
-    start = cursor.start
+    start, first = cursor.start, cursor.next
     everything = star(cursor)
     if everything is not None:
         _refuse_star_words(cursor)
@@ -205,6 +206,8 @@ def _select_item(cursor: TokenCursor) -> SelectItem:
         alias = cursor.name("a name behind AS")
     elif cursor.at_name():
         alias = cursor.name()
+    elif first.key in WITHOUT_PARENTHESES and value.span == first.span:
+        alias = first.value
     return SelectItem(value, alias, span=cursor.span_from(start))
 
 

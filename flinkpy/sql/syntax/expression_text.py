@@ -16,6 +16,7 @@ from flinkpy.common.logical_types.logical_type import (
 from flinkpy.common.logical_types.sql_quotes import quoted_name, quoted_text
 from flinkpy.sql.sql_errors import ValidationError
 from flinkpy.sql.syntax.query_tree import (
+    WITHOUT_PARENTHESES,
     ArrayConstructor,
     CaseCall,
     CastCall,
@@ -136,9 +137,7 @@ def _plain_call(call: FunctionCall) -> str:
             text if name is None else f"{name} => {text}"
             for name, text in zip(call.names, arguments)
         ]
-    without_parentheses = not arguments and call.name in (
-        ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP", "LOCALTIME")
-    )
+    without_parentheses = not arguments and call.name in WITHOUT_PARENTHESES
     return call.name if without_parentheses else f"{call.name}({', '.join(arguments)})"
 
 

@@ -72,6 +72,12 @@ class FrameBound(SqlNode):
     offset: SqlExpression | None = None
 
 
+# Functions that are called without parentheses, so that their name is that of a column too.
+WITHOUT_PARENTHESES = frozenset(
+    ["CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"]
+)
+
+
 @dataclass(frozen=True)
 class FunctionCall(SqlExpression):
     """A function or an operator with its arguments. ``name`` is in capital letters for what SQL

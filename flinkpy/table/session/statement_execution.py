@@ -99,7 +99,7 @@ class StatementExecution:
         client = JobClient(collected.job)
         session.jobs.add(client)
         return TableResult(
-            plan.logical.schema,
+            session.shown_type(plan.logical.schema),
             CollectedRows(collected, settles=settles),
             job=client,
             has_kinds=not session.is_batch,

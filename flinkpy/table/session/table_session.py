@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.changelog_mode import ChangelogMode
-from flinkpy.common.logical_types.logical_type import LogicalType, RowType
+from flinkpy.common.logical_types.logical_type import LogicalType, RowType, TimeAttribute
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.sql.catalog.catalog_manager import CatalogManager
 from flinkpy.sql.catalog.catalog_port import CatalogTable, CatalogView, ObjectPath
@@ -172,16 +172,25 @@ class TableSession:
 
     def type_of_query(self, query: Query) -> RowType:
         """The names and types of a query's columns."""
-        return self._planner().binder.query(query).schema
+        return self.shown_type(self._planner().binder.query(query).schema)
 
     def type_of_table(self, table: CatalogTable) -> RowType:
         """All columns of a declared table, also computed ones."""
         try:
-            return self._planner().binder.declared_columns(
-                ObjectPath(*UNNAMED, "declared_table"), table
+            return self.shown_type(
+                self._planner().binder.declared_columns(
+                    ObjectPath(*UNNAMED, "declared_table"), table
+                )
             )
         except SqlError as error:
             raise type(error)(error.problem) from None
+
+    def shown_type(self, rows: RowType) -> RowType:
+        """The type of rows as users see it: in BATCH an event time is a time as any other."""
+        if not self.is_batch:
+            return rows
+        fields = tuple(replace(each, type=_without_rowtime(each.type)) for each in rows.fields)
+        return replace(rows, fields=fields)
 
     # -- tables that the program makes -------------------------------------------------------------
 
@@ -223,6 +232,11 @@ def _told(plan: Plan) -> Plan:
 def _all_of(path: ObjectPath) -> Query:
     name = Identifier((path.catalog, path.database, path.name))
     return Select((SelectItem(StarItem()),), Reference(name))
+
+
+def _without_rowtime(type: LogicalType) -> LogicalType:
+    is_rowtime = getattr(type, "time_attribute", None) is TimeAttribute.ROWTIME
+    return _stored(type) if is_rowtime else type
 
 
 def _stored(type: LogicalType) -> LogicalType:

@@ -75,6 +75,7 @@ _DIFFERENT = r"""## What differs from Flink 2.3
 | `BITMAP_BUILD_AGG` in BATCH | fails when it is compiled | runs | |
 | `JSON_ARRAYAGG(date)` and other times | refused | writes ISO 8601 | |
 | `INSERT ... VALUES (NULL)` | refused: the NULL has no type | is a null of the column | |
+| `a SIMILAR TO 'x.z'` | `.` is any character, and `^` is not itself | both are themselves, as SQL says; `_` is any character | |
 | `LEAD(a, 1, b)` where b is NOT NULL | NOT NULL, and may yet give null | may be null | |
 | `ROUND(DECIMAL, digits)` where `digits` is no constant | loses the place of the point: 12.356 for 1235.6 | rounds | |
 | `JSON_VALUE(... RETURNING INT)` of what is no integer | fails, whatever ON ERROR says | does what ON ERROR says | |
