@@ -7,7 +7,6 @@ what it holds before the statement, and at most while it runs.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,13 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.harness import Comparison, quick
-from benchmarks.spilling import LIMIT, numbers
+from benchmarks.spilling import LIMIT, numbers, peak
 from benchmarks.tpch import answered, asked, duckdb_over, session_over
 
 _BATCHES_OF_GROUP = 16
 _MANAGED = "taskmanager.memory.managed.size"
 QUERY = """
-SELECT COUNT(*), SUM(l.v), SUM(r.r_v), SUM(MOD(l.v * r.r_v, 1009)) FROM l JOIN r ON l.k = r.r_k
+SELECT COUNT(*), SUM(l.v), SUM(r.r_v), SUM(CAST(MOD(l.v * r.r_v, 1009) AS BIGINT))
+FROM l JOIN r ON l.k = r.r_k
 """
 
 
@@ -38,10 +38,6 @@ def generate(folder: Path, count: int) -> None:
             writer.write_batch(first)
             while some := list(islice(batches, _BATCHES_OF_GROUP)):
                 writer.write_table(pa.Table.from_batches(some))
-
-
-def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def measure(folder: Path, limit: int | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from flinkpy.core.elements import ColumnBatch, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.metrics.definitions import ENTRIES
+from flinkpy.metrics.definitions import ENTRIES, STATE_BYTES
 from flinkpy.operators.keyed_columns.running_aggregate import KeyedColumnAggregateOperator
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
@@ -76,6 +76,44 @@ def test_joins_of_windows_tell_the_records_of_both_sides(make: Any) -> None:
     assert entries(of.operators[0]) == len(RECORDS) + 2
     of.watermark(9)
     assert entries(of.operators[0]) == 3
+
+
+LARGE = "x" * 1000
+MANY = [((f"{key} {LARGE}", LARGE, key), key % 100) for key in range(2000)]
+
+
+@pytest.mark.parametrize("makes_columns", [False, True])
+def test_windows_tell_how_much_memory_they_have(makes_columns: bool) -> None:
+    store = FieldSlices(["k"], "max", "n") if makes_columns else RowSlices(FIRST, "max", 2)
+    alone = Alone(SliceOperator(store, Slicing(10, 10, 0), event_time=True))
+    assert alone.operator.measures(0)[STATE_BYTES] == 0
+    values, stamps = [value for value, _ in MANY], [stamp for _, stamp in MANY]
+    data = pa.RecordBatch.from_pydict(
+        {"k": [k for k, _, _ in values], "n": [n for *_, n in values]}
+    )
+    alone.push(
+        ColumnBatch(data, np.array(stamps, dtype=np.int64))
+        if makes_columns
+        else RowBatch(values, stamps)
+    )
+    told = alone.operator.measures(0)[STATE_BYTES]
+    # over columns the keys lie in a table of all windows
+    assert (100 if makes_columns else 1500) * len(MANY) < told < 5000 * len(MANY)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: joined(TUMBLING),
+        lambda: Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], TUMBLING), 1, columns),
+    ],
+)
+def test_joins_of_windows_tell_how_much_memory_they_have(make: Any) -> None:
+    of = make()
+    assert of.operators[0].measures(0)[STATE_BYTES] == 0
+    of.push(0, [((key, LARGE), stamp) for (_, _, key), stamp in MANY])
+    told = of.operators[0].measures(0)[STATE_BYTES]
+    assert 900 * len(MANY) < told < 3000 * len(MANY)
 
 
 def test_running_aggregates_tell_their_keys_in_both_forms() -> None:

@@ -1,17 +1,19 @@
-"""How many bytes the entries of a state take, from a few of them: the oldest and the newest."""
+"""How many bytes the entries of a state take, from a few of them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from flinkpy.core.memory import size_of
 from flinkpy.state.heap.running_values import RunningValues
 from flinkpy.state.layers.overlay import Overlay
 
-SAMPLED = 8  # entries, from either end
+SAMPLED = 8  # entries, from either end: the oldest and the newest
+_PARTS = 16
+T = TypeVar("T")
 
 
 def bytes_of_entries(entries: Mapping[Any, Any]) -> int:
@@ -26,6 +28,20 @@ def bytes_of_entries(entries: Mapping[Any, Any]) -> int:
     if isinstance(entries, Overlay):
         return _bytes(entries.base, len(entries)) + sys.getsizeof(entries)
     return _bytes(entries, len(entries)) if isinstance(entries, dict) else 0
+
+
+def bytes_of_parts(
+    parts: Sequence[T], count: Callable[[T], int], bytes_of: Callable[[T], int]
+) -> int:
+    """An estimate for many parts of a state, such as the slices of windows, from some of them: each
+    entry of the others takes as many.
+
+    >>> bytes_of_parts([b"xy"] * 100, len, lambda part: 5)
+    500
+    """
+    some = parts[:: max(1, len(parts) // _PARTS)]
+    entries = sum(map(count, some))
+    return sum(map(bytes_of, some)) * sum(map(count, parts)) // entries if entries else 0
 
 
 def _bytes(sampled: dict[Any, Any], count: int) -> int:

@@ -22,6 +22,7 @@ from weakref import ref
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.keys import canonical_keys
+from flinkpy.core.memory import SizeEstimator
 from flinkpy.core.mutability import could_be_mutated
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import BatchForm, TwoInputOperator, Work
@@ -35,6 +36,7 @@ from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.spilling.spills_in_batch import SpillsInBatch
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import Moment, emit_results
+from flinkpy.state.heap.sampled_sizes import bytes_of_parts
 from flinkpy.state.slice_log import RestoredLog, restored_log
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
@@ -163,6 +165,12 @@ class AlignedJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, T
             len(keys) - begin
             for _, sides, begins in self._held()
             for (keys, _), begin in zip(sides, begins)
+        )
+
+    def bytes_held(self) -> int:
+        sides = [values for _, sides, _ in self._held() for _, values in sides]
+        return bytes_of_parts(
+            sides, len, lambda values: int(SizeEstimator().bytes_of_rows(values)) if values else 0
         )
 
     def _held(self) -> Iterator[Held]:

@@ -68,6 +68,9 @@ class ColumnarJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, 
     def entries_held(self) -> int:
         return self._held.rows
 
+    def bytes_held(self) -> int:
+        return self._held.nbytes
+
     # -- records -----------------------------------------------------------------------------------
 
     def process_batch1(self, batch: Batch) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,6 +27,7 @@ from flinkpy.operators.columnar.tables_by_group import (
     key_of_group,
 )
 from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.state.heap.sampled_sizes import bytes_of_parts
 from flinkpy.state.slice_log import RestoredLog, SliceLog, restored_log, to_leave
 from flinkpy.state.snapshots.arrow_streams import to_bytes
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
@@ -79,6 +81,12 @@ class RowsBySlice:
     def rows(self) -> int:
         """How many are held."""
         return sum(self._counts.values())
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take, by estimate."""
+        batches = [data for sides in self._slices.values() for side in sides for _, data in side]
+        return bytes_of_parts(batches, len, attrgetter("nbytes"))
 
     @property
     def starts(self) -> Collection[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from flinkpy.operators.columnar.tables_by_group import (
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.state.heap.sampled_sizes import bytes_of_parts
 from flinkpy.state.slice_log import SliceLog, restored_log, to_leave
 from flinkpy.windowing.slices.column_snapshots import SavedSlice, load, save
 from flinkpy.windowing.slices.grouped_parts import Part, SliceColumns, together
@@ -96,6 +98,10 @@ class ColumnSlices(SliceStore):
                 backend, self.state_name, lambda group: key_of_group(group, most), _no_notes
             )
             self._log = self._on_disk.log
+
+    @property
+    def nbytes(self) -> int:
+        return bytes_of_parts(list(self._slices.values()), len, attrgetter("nbytes"))
 
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
         """Nobody changes an array of a slice, so it is enough to know which there are."""

@@ -90,6 +90,9 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     def entries_held(self) -> int:
         return self.store.held
 
+    def bytes_held(self) -> int:
+        return self.store.nbytes
+
     def _frozen(self) -> Callable[[Turns], dict[Any, tuple[int, Any]]]:
         until, saved = self._evaluated_until(), self.store.freeze()
         return lambda turns: {key: (until(share), data) for key, share, data in saved(turns)}

@@ -22,6 +22,7 @@ from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.yielding import Results, stamp_new
 from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.state.heap.sampled_sizes import bytes_of_entries, bytes_of_parts
 from flinkpy.state.layers.layers import Layers
 from flinkpy.state.layers.overlay import Overlay, View, looking_at, parts_of_entries
 from flinkpy.state.snapshots.frozen_tables import parts_of
@@ -111,6 +112,10 @@ class RowSlices(SliceStore):
         finally:
             if self.key is not None:
                 close_function(self.key.selector)
+
+    @property
+    def nbytes(self) -> int:
+        return bytes_of_parts(list(self._slices.values()), len, bytes_of_entries)
 
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
         for start in self._slices.keys() - self._layers.keys():

@@ -54,6 +54,11 @@ class SliceStore(ABC):
         too."""
         return sum(map(len, self._slices.values()))
 
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """How much memory they take, by estimate."""
+
     def after_batch(self) -> None:
         """Some of what a freeze has left to do."""
 
