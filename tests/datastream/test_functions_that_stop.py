@@ -51,7 +51,8 @@ TELL_NO_RECORD = {
         for name in BUILDERS
         if name.startswith(
             (
-                "Sources.",
+                "Sources.from_source",
+                "Sources.add_source",
                 "StreamResults.sink_to files",
                 "StreamResults.print",
                 "WriteVerbs.",

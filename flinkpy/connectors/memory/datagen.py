@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import length_hint
 from typing import Any
 
 from flinkpy.connectors.source_api.enumerators import SplitShares
@@ -105,8 +106,12 @@ class DataGeneratorSource(Source[StrideSplit]):
         return may_give_idle(self._function)
 
     def _make_rows(self, indices: range) -> Batch:
-        function = self._function
-        values = [function(index) for index in indices]
+        function, upcoming = self._function, iter(indices)
+        try:
+            values = [function(index) for index in upcoming]
+        except BaseException as error:
+            error.record_at_fault = indices[-length_hint(upcoming) - 1]  # type: ignore[attr-defined]
+            raise
         if self._may_give_idle:
             refuse_idle_records(values, function)
         return RowBatch(values)
