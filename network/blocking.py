@@ -103,7 +103,7 @@ class SubpartitionView:
         """Called when the reader needs no more; the result stays."""
         self.done, self.reader = True, None
         self.queue.clear()
-        self.partition.views.discard(self)
+        self.partition.views.pop(self, None)
 
     def fail_view(self, cause: BaseException) -> None:
         """Called when the result was released or cannot be read."""
@@ -147,7 +147,7 @@ class BlockingPartition:
     ) -> None:
         self.partition_id = partition_id
         self.frames: list[list[StoredFrame]] = [[] for _ in range(subpartitions)]
-        self.views: set[SubpartitionView] = set()
+        self.views: dict[SubpartitionView, None] = {}  # in the order in which they were opened
         self.bytes_to, self.batches_to = [0] * subpartitions, [0] * subpartitions
         self.released = False
         self.on_error = on_error
@@ -256,7 +256,7 @@ class BlockingPartition:
             raise
         except FlinkpyError as error:
             raise lost(self, error) from None
-        self.views.add(found)
+        self.views[found] = None
         return found
 
     def read_frame(self, stored: StoredFrame) -> Frame:
