@@ -110,7 +110,8 @@ class DataGeneratorSource(Source[StrideSplit]):
         try:
             values = [function(index) for index in upcoming]
         except BaseException as error:
-            error.record_at_fault = indices[-length_hint(upcoming) - 1]  # type: ignore[attr-defined]
+            failed = indices[-length_hint(upcoming) - 1]
+            error.record_at_fault = failed  # type: ignore[attr-defined]
             raise
         if self._may_give_idle:
             refuse_idle_records(values, function)
