@@ -40,7 +40,8 @@ _MEASURED = 8  # objects of an array whose size is looked at
 @dataclass
 class _Leaving:
     """Rows that are to be written, and what finds them: ``place_of`` has by the number of a key
-    where its row is. ``is_gone`` says which rows memory has, or are no longer there."""
+    where its row is; -1: it has none. ``is_gone`` says which rows memory has, or are no longer
+    there."""
 
     index: KeyIndex
     place_of: Any
@@ -186,13 +187,14 @@ class RowsOnDisk:
         is there once, and memory has none of them."""
         if self._leaving is not None:
             ids = self._leaving.index.find(keys)
-            is_there = np.flatnonzero(ids >= 0)
-            if len(is_there):
-                places = self._leaving.place_of[ids[is_there]]
+            places = np.where(ids < 0, -1, self._leaving.place_of[ids])
+            is_there = places >= 0
+            if is_there.any():
+                places = places[is_there]
                 places = places[~self._leaving.is_gone[places]]
                 self._leaving.is_gone[places] = True
                 yield self._leaving.rows.take(pa.array(places))
-                keys = keys.take(pa.array(np.flatnonzero(ids < 0)))
+                keys = keys.take(pa.array(np.flatnonzero(~is_there)))
         if self._has_some and keys.num_rows:
             assert self._entries is not None
             found = self._entries.values_of(_MOMENT, *self._places(keys))

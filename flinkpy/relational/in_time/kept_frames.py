@@ -29,6 +29,11 @@ class KeptFrames:
         self._rows = max([0, *(_rows_back(group, each) for each in calls)])
         self._span = _span_back(group)
 
+    @property
+    def span(self) -> int | None:
+        """For how many milliseconds rows are kept; None: it does not go by time alone."""
+        return None if self._rows else self._span
+
     def results(self, now: RowsOfNow, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
         """A column of each call, for the rows of now."""
         since = -EVER

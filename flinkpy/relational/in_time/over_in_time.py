@@ -12,10 +12,13 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.key_index import KeyIndex
+from flinkpy.operators.columnar.rows_on_disk import RowsOnDisk
 from flinkpy.operators.columnar.tables_by_group import from_bytes, key_of_group
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.in_time.frames_in_time import RowsOfNow
 from flinkpy.relational.in_time.kept_frames import KeptFrames
+from flinkpy.relational.in_time.partition_rows import PartitionRows
 from flinkpy.relational.in_time.rows_in_time import RowsInTime
 from flinkpy.relational.in_time.running_frames import RunningFrames, can_run
 from flinkpy.relational.joins.keyed_rows import KeyedRows
@@ -25,8 +28,9 @@ from flinkpy.relational.row_times import milliseconds
 from flinkpy.relational.state.rows_by_group import rows_by_group
 from flinkpy.sql.rex.relational_terms import OverGroup
 
-RUNNING, KEPT = "running", "kept"
+RUNNING, KEPT, PARTITIONS = "running", "kept", "partitions"
 _SPARE_KEYS = 1 << 12
+_SWEPT = 1 << 10  # partitions on disk are looked at, at least, with each batch
 
 
 class OverInTimeOperator(RowsInTime):
@@ -52,7 +56,6 @@ class OverInTimeOperator(RowsInTime):
         calls = list(zip(group.calls, kinds, can))
         self._kinds = kinds
         self._can = can
-        self._index = KeyIndex(key_names(len(group.partition)))
         self._running = RunningFrames(
             group,
             [call for call, _, runs in calls if runs],
@@ -61,8 +64,22 @@ class OverInTimeOperator(RowsInTime):
             peers_count=group.frame.unit == "RANGE",
         )
         self._kept = KeptFrames(group, [call for call, _, runs in calls if not runs], self.inputs)
+        self._rows = PartitionRows(
+            group,
+            self.inputs,
+            self._running.schema if any(can) else pa.schema([]),
+            has_kept=not all(can),
+        )
+        most = self.context.task.max_parallelism
+        disk = RowsOnDisk(self.backend, PARTITIONS, most, self._rows.keys_of)
+        self._places = disk.places
+        self._begin_anew()
         self._restore_running(self.backend.register_region(RUNNING, self._freeze_running))
         self._restore_kept(self.backend.register_region(KEPT, self._freeze_kept))
+        for rows in disk.restored():
+            is_new = self._index.find(self._rows.keys_of(rows)) < 0
+            self._take_in(rows.filter(pa.array(is_new)))
+        self._disk = disk if disk.has_disk and group.partition else None
 
     def close(self) -> None:
         if hasattr(self, "_functions"):
@@ -106,10 +123,60 @@ class OverInTimeOperator(RowsInTime):
     def entries_held(self) -> int:
         return super().entries_held() + len(self._running.kept) + len(self._kept.kept)
 
+    def bytes_held(self) -> int:
+        return super().bytes_held() + self._bytes_of_partitions()
+
+    # -- partitions on disk ------------------------------------------------------------------------
+
+    def _begin_anew(self) -> None:
+        """Nothing is kept."""
+        self._index = KeyIndex(key_names(len(self.group.partition)), self._places)
+        self._running.kept = KeyedRows(self._running.schema)
+        self._kept.kept = KeyedRows(self.inputs)
+
+    def _bytes_of_partitions(self) -> int:
+        return held_bytes(self._index, self._running.kept, self._kept.kept)
+
+    def _bring_back(self, data: pa.RecordBatch) -> None:
+        """Has in memory what is on disk of the partitions of these rows."""
+        if self._disk is not None and self._disk.holds:
+            keys = key_batch([data.column(at) for at in self.group.partition])
+            for rows in self._disk.lacked(self._index, keys):
+                self._take_in(rows)
+
+    def _take_in(self, rows: pa.RecordBatch) -> None:
+        """Partitions that were on disk, of which memory has none."""
+        if not rows.num_rows:
+            return
+        rows = with_schema(rows, self._rows.schema)
+        numbers = self._index.numbers(self._rows.keys_of(rows)).ids
+        if any(self._can):
+            self._running.kept.add(self._rows.running_of(rows), numbers)
+        data, owners = self._rows.kept_of(rows, numbers)
+        self._kept.kept.add(data, owners, self._times(data))
+
+    def _relieve(self, now: RowsOfNow) -> None:
+        """Partitions beyond their share of memory leave it. Those on disk whose rows no later one
+        needs are swept there."""
+        disk, span = self._disk, self._kept.span
+        if disk is None:
+            return
+        if span is not None and not any(self._can):
+            over = int(now.times[-1]) - span - 1
+            disk.sweep(max(_SWEPT, len(now.ids)), lambda rows: self._rows.last_times(rows) <= over)
+        if disk.is_due(len(now.ids)) and disk.is_too_much(
+            len(self._index), self._bytes_of_partitions()
+        ):
+            index = self._index
+            numbers, rows = self._rows.together(self._running.kept, self._kept.kept)
+            self._begin_anew()
+            disk.leave(index, numbers, rows)
+
     # -- rows --------------------------------------------------------------------------------------
 
     def take_in_time(self, data: pa.RecordBatch) -> pa.RecordBatch:
         data = with_schema(data, self.inputs)
+        self._bring_back(data)
         ids = self._numbers(data, self.group.partition)
         now = RowsOfNow(data, ids, self._times(data))
         running = [kind for kind, runs in zip(self._kinds, self._can) if runs]
@@ -119,6 +186,7 @@ class OverInTimeOperator(RowsInTime):
         results = [next(by_run if runs else by_frame) for runs in self._can]
         if not running and len(self._index) > 2 * len(self._kept.kept) + _SPARE_KEYS:
             self._forget_partitions()
+        self._relieve(now)
         return pa.RecordBatch.from_arrays([*data.columns, *results], schema=self.schema)
 
     def _times(self, data: pa.RecordBatch) -> Any:
@@ -132,8 +200,8 @@ class OverInTimeOperator(RowsInTime):
 
     def _forget_partitions(self) -> None:
         """Numbers the partitions anew, when most of them have no rows any more."""
-        self._index = KeyIndex(key_names(len(self.group.partition)))
-        old, self._kept.kept = self._kept.kept.chunks, KeyedRows(self.inputs)
+        old = self._kept.kept.chunks
+        self._begin_anew()
         for each in old:
             ids = self._numbers(each.data, self.group.partition)
             self._kept.kept.add(each.data, ids, each.times, each.met)
