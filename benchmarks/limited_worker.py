@@ -40,9 +40,8 @@ from flinkpy.core.options.schema import parse_memory
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.runtime.memory.slots_memory import ProcessLimit, WorkerSlots
 
-# how much of the records is kept: of those with one key one, in sliding windows twice; in SQL the
-# texts of one side
-KEPT = {"function": 0.43, "sliding": 0.86, "session": 0.43, "interval join": 1.0, "SQL join": 0.5}
+# how much of the records is kept: of those with one key one; in SQL the texts of one side
+KEPT = {"function": 0.43, "sliding": 0.43, "session": 0.43, "interval join": 1.0, "SQL join": 0.5}
 RESTS_S = 60.0  # as by default
 _WITHOUT_LIMIT_MB = 1_000_000
 

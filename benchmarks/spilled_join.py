@@ -1,6 +1,7 @@
 """A join of SQL in BATCH with 64 MB of managed memory: 10^7 rows with as many, from Parquet,
-against the same without a limit, and against DuckDB's answer. Each run is a process of its own:
-what it holds before the statement, and at most while it runs.
+against the same without a limit, and against DuckDB's answer. With the limit, results between
+operators wait on disk, of which 64 MB would be in memory. Each run is a process of its own: what
+it holds before the statement, and at most while it runs.
 
     python -m benchmarks spilled_join [--quick]"""
 
@@ -24,6 +25,7 @@ from benchmarks.tpch import answered, asked, duckdb_over, session_over
 
 _BATCHES_OF_GROUP = 16
 _MANAGED = "taskmanager.memory.managed.size"
+_BETWEEN = "taskmanager.memory.framework.off-heap.batch-shuffle.size"
 QUERY = """
 SELECT COUNT(*), SUM(l.v), SUM(r.r_v), SUM(CAST(MOD(l.v * r.r_v, 1009) AS BIGINT))
 FROM l JOIN r ON l.k = r.r_k
@@ -45,6 +47,7 @@ def measure(folder: Path, limit: int | None) -> dict[str, Any]:
     session = session_over(folder)
     if limit is not None:
         session.get_config().set(_MANAGED, f"{limit} b")
+        session.get_config().set(_BETWEEN, "1 mb")
     answered(session, f"{QUERY} WHERE l.v < 10000")  # imports what it needs
     before, began = peak(), time.process_time()
     [row] = answered(session, QUERY)

@@ -116,6 +116,7 @@ class JoinByPartitions:
         self._passing.write()
         for number, kept in self._kept.spilled.items():
             yield from self._joined(kept, self._passing.spilled.get(number))
+            self._memory.freed(_KEPT_ROWS.of(kept.nbytes, kept.rows))
         self._kept.drop()
         self._passing.drop()
 
