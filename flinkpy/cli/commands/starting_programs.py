@@ -302,7 +302,7 @@ def sql(
     flinkpy sql -i tables.sql -f report.sql
     flinkpy sql -D execution.runtime-mode=STREAMING
     """
-    collect_rarely()
+    collect_rarely(200_000)  # more than a small query makes, most of it modules, which stay
     from flinkpy.cli.sql_client.sql_command import run_sql
 
     sys.exit(

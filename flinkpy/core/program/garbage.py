@@ -10,10 +10,11 @@ from __future__ import annotations
 import atexit
 import gc
 
-_THRESHOLDS = 50_000, 20, 20  # new objects, then collections of the young and of the middle ones
+_NEW_OBJECTS = 50_000
+_OLDER = 20, 20  # collections of the young and of the middle ones, before their elders are searched
 
 
-def collect_rarely() -> None:
-    """Has Python collect after 50,000 new objects, and not at the end of the process."""
-    gc.set_threshold(*_THRESHOLDS)
+def collect_rarely(new_objects: int = _NEW_OBJECTS) -> None:
+    """Has Python collect after so many new objects, and not at the end of the process."""
+    gc.set_threshold(new_objects, *_OLDER)
     atexit.register(gc.freeze)
