@@ -30,6 +30,7 @@ from flinkpy.sql.logical.logical_rex import RexAggregate, RexSort, RexSubquery
 from flinkpy.sql.rex.coercion import bare, cast, in_common
 from flinkpy.sql.rex.json_options import aggregated_as_json, with_defaults, with_json_arguments
 from flinkpy.sql.rex.rex_nodes import Rex, RexCall, RexLiteral, walk
+from flinkpy.sql.rex.time_differences import time_between
 from flinkpy.sql.sql_errors import NOWHERE, Span, ValidationError
 from flinkpy.sql.syntax.query_tree import (
     ArrayConstructor,
@@ -197,6 +198,8 @@ class ExpressionBinder:
             return self._junction(node, arguments)
         if node.name in ("=", "<>") and all(_is_row(each) for each in arguments):
             return self._rows_equal(node, arguments)
+        if node.name == "-" and node.options:
+            return time_between(arguments, node.options, self.called, node.span)
         return self.called(node.name, arguments, node.options, node.span)
 
     def called(

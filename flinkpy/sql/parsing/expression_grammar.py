@@ -15,6 +15,7 @@ from flinkpy.sql.parsing.literal_grammar import (
 from flinkpy.sql.parsing.reserved_words import RESERVED
 from flinkpy.sql.parsing.sql_tokens import TokenKind
 from flinkpy.sql.parsing.token_cursor import TokenCursor
+from flinkpy.sql.parsing.type_grammar import MONTH_UNITS, SECOND_UNITS, interval_units
 from flinkpy.sql.syntax.query_tree import (
     ArrayConstructor,
     ArraySubquery,
@@ -302,8 +303,19 @@ def _row_or_value(cursor: TokenCursor) -> SqlExpression:
     start = cursor.start
     values = cursor.in_parentheses(cursor.expression)
     if len(values) == 1:
-        return values[0]
+        return _time_between(cursor, values[0], start) or values[0]
     return RowConstructor(values, span=cursor.span_from(start))
+
+
+def _time_between(cursor: TokenCursor, value: SqlExpression, start: int) -> SqlExpression | None:
+    """``(a - b) DAY``, an interval: of months or of milliseconds, whatever its unit is."""
+    if not isinstance(value, FunctionCall) or value.name != "-":
+        return None
+    if cursor.next.key not in (*MONTH_UNITS, *SECOND_UNITS):
+        return None
+    (first, *_), _ = interval_units(cursor)
+    unit = "MONTH" if first in MONTH_UNITS else "SECOND"
+    return replace(value, options=(("unit", unit),), span=cursor.span_from(start))
 
 
 def _query_begins(cursor: TokenCursor) -> bool:

@@ -105,7 +105,8 @@ def _interval(amount: int, units: dict[str, int], smallest: str) -> str:
 def _call(call: FunctionCall) -> str:
     name, operands = call.name, call.arguments
     if name in _INFIX and len(operands) == 2:
-        return f" {name} ".join(map(_operand, operands))
+        text = f" {name} ".join(map(_operand, operands))
+        return f"({text}) {dict(call.options)['unit']}" if call.options else text
     if name in ("-", "+", "NOT") and len(operands) == 1:
         return f"{name} {_operand(operands[0])}"
     if name.startswith("IS ") and len(operands) == 1:

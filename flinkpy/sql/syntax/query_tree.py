@@ -89,7 +89,8 @@ class FunctionCall(SqlExpression):
 
     ``options`` are words of the call that are no values:
 
-    - ``unit`` of EXTRACT(x), FLOOR(x), CEIL(x), TIMESTAMPADD(n, x), TIMESTAMPDIFF(x, y)
+    - ``unit`` of EXTRACT(x), FLOOR(x), CEIL(x), TIMESTAMPADD(n, x), TIMESTAMPDIFF(x, y), and of
+      ``(x - y) DAY``: MONTH or SECOND
     - ``side`` of TRIM(text[, characters]): BOTH, LEADING, TRAILING
     - ``symmetric`` (True) of BETWEEN
     - ``kind`` of IS JSON: VALUE, OBJECT, ARRAY, SCALAR

@@ -36,6 +36,7 @@ ONE = SqlLiteral(1, IntType())
         (FunctionCall("IN", (A, ONE, ONE)), "`a` IN (1, 1)"),
         (FunctionCall("UPPER", (SqlLiteral("it's", IntType()),)), "UPPER('it''s')"),
         (FunctionCall("EXTRACT", (A,), options=(("unit", "DAY"),)), "EXTRACT(DAY FROM `a`)"),
+        (FunctionCall("-", (A, B), options=(("unit", "SECOND"),)), "(`a` - `b`.`c`) SECOND"),
         (CastCall(A, IntType(), is_try=True), "TRY_CAST(`a` AS INT)"),
         (CaseCall(None, ((A, ONE),), None), "CASE WHEN `a` THEN 1 END"),
         (SqlLiteral(90_000, DayTimeIntervalType()), "INTERVAL '90' SECOND"),

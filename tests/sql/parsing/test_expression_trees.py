@@ -102,6 +102,8 @@ def test_operators_bind_as_in_flink(text: str, with_parentheses: str) -> None:
         ("ceil(a)", call("CEIL", A)),
         ("TIMESTAMPADD(MONTH, a, b)", call("TIMESTAMPADD", A, B, unit="MONTH")),
         ("TIMESTAMPDIFF(SECOND, a, b)", call("TIMESTAMPDIFF", A, B, unit="SECOND")),
+        ("(a - b) HOUR", call("-", A, B, unit="SECOND")),
+        ("(a - b) YEAR TO MONTH", call("-", A, B, unit="MONTH")),
         ("TRIM(a)", call("TRIM", A, side="BOTH")),
         ("TRIM(LEADING FROM a)", call("TRIM", A, side="LEADING")),
         ("TRIM(TRAILING b FROM a)", call("TRIM", A, B, side="TRAILING")),

@@ -272,6 +272,9 @@ def _calls(name: str) -> Iterator[CallSite | None]:
         yield site(name, [STRING, STRING], BOOLEAN)
     elif name in _BINARY or name == "MOD":
         yield from (site(name, kinds) for kinds in _pairs([*NUMBERS, *TIMES, MONTHS, MILLIS]))
+        if name == "-":
+            times = DataTypes.TIMESTAMP(3), DataTypes.TIMESTAMP_LTZ(3)
+            yield from (site(name, [each, each], MILLIS) for each in times)
     elif name in _UNARY:
         yield from (site(name, [kind]) for kind in [*NUMBERS, MONTHS, MILLIS])
         if name in ("ROUND", "TRUNCATE"):

@@ -73,8 +73,8 @@ def test_statements_give_what_flink_gave(settings: EnvironmentSettings) -> None:
         if found[0] == "refused" and is_streaming and _is_of_batch(statement):
             continue
         if is_streaming:  # in no order
-            unmarked = found[0].replace(" *ROWTIME*", "")  # BATCH has no such marks
-            found = unmarked, " ; ".join(sorted(found[1].split(" ; ")))
+            found_types, shown = (each.replace(" *ROWTIME*", "") for each in found)  # not in BATCH
+            found = found_types, " ; ".join(sorted(shown.split(" ; ")))
             rows = " ; ".join(sorted(rows.split(" ; ")))
         if found != (types, rows):
             wrong.append(f"{statement}\n  Flink  {types}: {rows}\n  flinkpy {found[0]}: {found[1]}")

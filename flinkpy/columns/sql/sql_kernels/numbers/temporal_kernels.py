@@ -11,6 +11,7 @@ from flinkpy.columns.sql.arrow_of_logical import arrow_of
 from flinkpy.columns.sql.call_site import CallSite, Kernel
 from flinkpy.columns.sql.sql_kernels.kernels_by_value import by_value
 from flinkpy.columns.sql.sql_kernels.logic_kernels import column_of
+from flinkpy.columns.sql.sql_meanings.moments.temporal_arithmetic import is_between_times
 from flinkpy.common.logical_types.logical_type import (
     DateType,
     DayTimeIntervalType,
@@ -27,6 +28,8 @@ _EXACT = frozenset({"+", "-", "negate", "abs", "identity"})
 
 def temporal_kernel(name: str, sign: str, site: CallSite) -> Kernel:
     """The kernel of an operation whose result is a time or an interval."""
+    if is_between_times(sign, site):
+        return lambda rows, until, since: column_of(pc.subtract(until, since), rows)
     kinds = set(map(type, site.arguments))
     is_of_days = kinds == {DateType, DayTimeIntervalType} and isinstance(site.result, DateType)
     if sign in ("+", "-") and is_of_days:

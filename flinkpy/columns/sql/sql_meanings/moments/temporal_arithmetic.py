@@ -13,6 +13,8 @@ from flinkpy.columns.sql.sql_meanings.null_rules import strict
 from flinkpy.columns.sql.sql_meanings.number_rules import DIVISION_BY_ZERO, wrapped
 from flinkpy.common.logical_types.logical_type import (
     DateType,
+    LocalZonedTimestampType,
+    TimestampType,
     TimeType,
     TypeFamily,
     YearMonthIntervalType,
@@ -24,6 +26,8 @@ _DAY_MILLIS = 86_400_000
 
 def temporal_arithmetic(sign: str, site: CallSite) -> Meaning:
     """The meaning of an operation whose result is a time or an interval."""
+    if is_between_times(sign, site):
+        return strict(lambda until, since: (until - since) // _MILLISECOND)
     if site.result.is_a(TypeFamily.INTERVAL):
         return strict(_of_intervals(sign, 32 if _counts_months(site.result) else 64))
     at = next(
@@ -37,6 +41,12 @@ def temporal_arithmetic(sign: str, site: CallSite) -> Meaning:
     if at == 0:
         return strict(lambda interval, moment: move(moment, factor * interval))
     return strict(lambda moment, interval: move(moment, factor * interval))
+
+
+def is_between_times(sign: str, site: CallSite) -> bool:
+    """Whether two timestamps of whole milliseconds give the interval between them."""
+    moments = (TimestampType, LocalZonedTimestampType)
+    return sign == "-" and all(isinstance(each, moments) for each in site.arguments)
 
 
 def _counts_months(kind: Any) -> bool:
