@@ -156,3 +156,37 @@ def test_more_runs_of_records_than_can_be_merged_at_once_are_merged_in_steps() -
 def test_the_documentation_holds() -> None:
     assert doctest.testmod(sorting).failed == 0
     assert doctest.testmod(sorted_records).failed == 0
+
+
+class _Held:
+    """Records that are in memory now: made, and not freed."""
+
+    count = 0
+
+    def __init__(self) -> None:
+        _Held.count += 1
+
+    def __del__(self) -> None:
+        _Held.count -= 1
+
+    def __reduce__(self) -> Any:
+        return _Held, ()
+
+
+def test_what_was_just_written_is_not_held_while_runs_are_merged() -> None:
+    at_merges: list[int] = []
+
+    class Watched(SortedRecords):
+        def _merged(self, runs: Any) -> Any:
+            at_merges.append(_Held.count)
+            return super()._merged(runs)
+
+    found = Watched(lambda record: 0, descending=False, memory=20_000)
+    number = 0
+    while not at_merges:
+        found.add([_Held()])
+        number += 1
+    assert number > 20 * sorted_records.RUNS_AT_ONCE
+    assert at_merges == [1]  # the last one, of whoever adds it
+    assert sum(1 for _ in found.records()) == number
+    found.close()

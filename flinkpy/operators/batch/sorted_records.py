@@ -107,9 +107,16 @@ class SortedRecords:
 
     def _write(self) -> None:
         items = self._sorted()
-        if items:
-            # so many that a chunk of each run is in memory when they are merged
-            self._add_run(0, iter(items), max(1, min(_CHUNK, len(items) // RUNS_AT_ONCE)))
+        if not items:
+            return
+        # so many that a chunk of each run is in memory when they are merged
+        chunk = max(1, min(_CHUNK, len(items) // RUNS_AT_ONCE))
+        self._add_run(0, iter(items), chunk)
+        del items  # not held beside what a merge takes
+        level = 0
+        while len(self._levels[level].runs) == RUNS_AT_ONCE:
+            self._merge_level(level, chunk)
+            level += 1
 
     def _add_run(self, level: int, items: Iterator[Item], chunk: int) -> None:
         if level == len(self._levels):
@@ -121,8 +128,6 @@ class SortedRecords:
             self.spilled += len(data)
             places.append((target.file.append([data]), len(data)))
         target.runs.append(places)
-        if len(target.runs) == RUNS_AT_ONCE:
-            self._merge_level(level, chunk)
 
     def _merge_level(self, level: int, chunk: int = 1) -> None:
         """Makes one run of the next level of all these."""
