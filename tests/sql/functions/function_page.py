@@ -76,6 +76,7 @@ _DIFFERENT = r"""## What differs from Flink 2.3
 | `JSON_ARRAYAGG(date)` and other times | refused | writes ISO 8601 | |
 | `INSERT ... VALUES (NULL)` | refused: the NULL has no type | is a null of the column | |
 | `a SIMILAR TO 'x.z'` | `.` is any character, and `^` is not itself | both are themselves, as SQL says; `_` is any character | |
+| `EXTRACT` and its like of a TIMESTAMP_LTZ before 1970 in a zone west of UTC | negative hours, the day and year of UTC | the parts that the zone's clock shows | |
 | `LEAD(a, 1, b)` where b is NOT NULL | NOT NULL, and may yet give null | may be null | |
 | `ROUND(DECIMAL, digits)` where `digits` is no constant | loses the place of the point: 12.356 for 1235.6 | rounds | |
 | `JSON_VALUE(... RETURNING INT)` of what is no integer | fails, whatever ON ERROR says | does what ON ERROR says | |

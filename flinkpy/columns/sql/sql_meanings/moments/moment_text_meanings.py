@@ -122,9 +122,17 @@ def _unix_timestamp(site: CallSite) -> Meaning:
         local = read_leniently(text, pattern)
         if local is None:
             return _UNREADABLE
-        return int((placed(local, zone) - _EPOCH) / _SECOND)
+        return int((_placed_later(local, zone) - _EPOCH) / _SECOND)
 
     return strict(seconds)
+
+
+def _placed_later(local: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
+    """The instant of a local time. Of one that the clock shows twice it is the later, as for Java's
+    SimpleDateFormat; CAST has the earlier."""
+    later = local.replace(tzinfo=zone, fold=1)
+    is_shown = later.astimezone(_UTC).astimezone(zone).replace(tzinfo=None) == local
+    return later if is_shown else placed(local, zone)
 
 
 def _convert_tz(text: str, source: str, target: str) -> str | None:
@@ -132,7 +140,7 @@ def _convert_tz(text: str, source: str, target: str) -> str | None:
     local = read_leniently(text, PLAIN_MOMENT)
     if local is None:
         return None
-    moment = placed(local, _zone_or_none(source) or _UTC)
+    moment = _placed_later(local, _zone_or_none(source) or _UTC)
     return written(moment.astimezone(_zone_or_none(target) or _UTC), PLAIN_MOMENT)
 
 
