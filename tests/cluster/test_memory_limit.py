@@ -46,13 +46,17 @@ SIZES = {
     "jvm-overhead.min": "100m",
     "sources-rest.timeout": "2 s",
 }
+STARTS = ("-D", "client.timeout=5 min")  # also on a machine that has much to do
+WITHIN_S = 300
 
 
 def test_state_that_outgrows_its_worker_ends_with_a_sentence(ray: RayCluster) -> None:
     sizes = [
         each for name, size in SIZES.items() for each in ("-D", f"taskmanager.memory.{name}={size}")
     ]
-    done = ray.flinkpy("run", "-t", "ray-application", "-p", "1", *sizes, ray.job(GROWS))
+    done = ray.flinkpy(
+        "run", "-t", "ray-application", "-p", "1", *sizes, *STARTS, ray.job(GROWS), timeout=WITHIN_S
+    )
     assert done.code == 1
     told = re.search(r"has (\d+)% of the 700 MB that taskmanager.memory.process.size", done.err)
     assert told is not None, done.err
@@ -92,7 +96,18 @@ def test_a_worker_that_the_system_kills_is_told_as_such_with_its_last_figures(
         each for name, size in SIZES.items() for each in ("-D", f"taskmanager.memory.{name}={size}")
     ]
     pace = ("-D", "heartbeat.interval=500 ms")
-    done = ray.flinkpy("run", "-t", "ray-application", "-p", "1", *sizes, *pace, ray.job(KILLED))
+    done = ray.flinkpy(
+        "run",
+        "-t",
+        "ray-application",
+        "-p",
+        "1",
+        *sizes,
+        *pace,
+        *STARTS,
+        ray.job(KILLED),
+        timeout=WITHIN_S,
+    )
     assert done.code == 1
     told = re.search(r"killed for memory, as it seems\. It had (\d+)% of the 700 MB of", done.err)
     assert told is not None, done.err
