@@ -4,13 +4,12 @@ has reached its time. A row that comes later is late; it is dropped and counted.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from flinkpy.common.changelog_mode import INSERT_ONLY
-from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch, ColumnBatch, Watermark
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import columns, explained
@@ -18,7 +17,6 @@ from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.relational_operator import RelationalOperator, pieces
-from flinkpy.relational.state.group_times import Saved
 from flinkpy.relational.state.waiting_rows import WaitingRows
 
 PENDING = "pending"
@@ -47,11 +45,7 @@ class RowsInTime(DropsLateRecords, KeyedStateOperator, RelationalOperator):
         self._waiting: WaitingRows | None = None
         if self.time is not None:
             self._waiting = WaitingRows(self.context.task, self.inputs, self.time, self.keys)
-            self._waiting.restore(self.backend.register_region(PENDING, self._freeze_waiting))
-
-    def _freeze_waiting(self) -> Callable[[Turns], Saved]:
-        assert self._waiting is not None
-        return self._waiting.freeze()
+            self._waiting.open(self.backend, PENDING)
 
     def entries_held(self) -> int:
         return 0 if self._waiting is None else len(self._waiting)
@@ -64,6 +58,7 @@ class RowsInTime(DropsLateRecords, KeyedStateOperator, RelationalOperator):
         with explained(data, self.context):
             if self._waiting is not None:
                 self.drop_late(self._waiting.add(data))
+                self._waiting.relieve()
             else:
                 self._emit(self.take_in_time(data))
 
@@ -73,9 +68,10 @@ class RowsInTime(DropsLateRecords, KeyedStateOperator, RelationalOperator):
     def process_watermark(self, watermark: Watermark) -> None:
         if self._waiting is not None:
             with explained(None, self.context):
-                data = self._waiting.take(watermark.timestamp)
-                if data is not None:
-                    self._emit(self.take_in_time(data))
+                for moment in self._waiting.moments(watermark.timestamp):
+                    data = self._waiting.take(moment)
+                    if data is not None:
+                        self._emit(self.take_in_time(data))
         self.output.emit_control(watermark)
 
     def _emit(self, results: pa.RecordBatch) -> None:
