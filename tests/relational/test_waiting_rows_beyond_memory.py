@@ -75,7 +75,7 @@ def test_rows_without_room_in_memory_have_their_turn_as_in_memory(
 
 
 @pytest.mark.usefixtures("_narrow_slices")
-@pytest.mark.parametrize("backend", [NO_ROOM, {}])
+@pytest.mark.parametrize("backend", [{STATE_BACKEND.key: "rocksdb"}, {}])
 def test_rows_on_disk_are_in_a_checkpoint_and_come_before_those_of_their_time_in_memory(
     backend: dict[str, Any],
 ) -> None:
