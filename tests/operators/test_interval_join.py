@@ -170,7 +170,37 @@ def test_a_record_goes_with_the_watermark_that_ends_its_interval(
         assert len(kept(joined)) == 1
         joined.watermark(10 + until)
         assert kept(joined) == []
-        assert len(joined.operators[0]._expiries) == 0
+        assert entries_of_index(joined) == 0
+
+
+def entries_of_index(joined: Subtasks) -> int:
+    return len(joined.operators[0]._expiries)
+
+
+def test_the_index_has_an_entry_for_each_key_and_side_however_many_records_there_are() -> None:
+    joined = subtasks(-10, 10)
+    joined.push(0, at(*range(50)))
+    joined.push(1, at(*range(50)))
+    assert entries_of_index(joined) == 2
+    joined.watermark(30)
+    assert kept(joined) == [([*range(21, 50)], [*range(21, 50)])]
+    assert entries_of_index(joined) == 2
+    joined.push(0, at(40, 30))  # behind the first one, which goes before them
+    assert entries_of_index(joined) == 2
+    joined.restart(1)
+    assert entries_of_index(joined) == 2
+    joined.watermark(59)
+    assert (kept(joined), entries_of_index(joined)) == ([], 0)
+
+
+def test_a_record_that_comes_before_the_first_of_its_key_goes_before_it() -> None:
+    joined = subtasks(-10, 10)
+    joined.push(0, at(8))
+    joined.push(0, at(5))
+    joined.watermark(15)
+    assert kept(joined) == [([8], [])]
+    joined.watermark(18)
+    assert (kept(joined), entries_of_index(joined)) == ([], 0)
 
 
 def test_only_what_is_over_goes() -> None:

@@ -3,7 +3,7 @@ interval around the left one's.
 
 Both sides are kept per key, sorted by time, so two bisections find the partners of a record. A
 record is dropped when the watermark shows that no more partners can come. An index beside the state
-says when which keys have records to drop; it is rebuilt after a restore."""
+says when the first record of each key and side is to be dropped; it is rebuilt after a restore."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         for key, buffers in self._buffers.items():
             self._look_at(buffers[1] + buffers[3])
             for times, keep in ((buffers[0], self._keep_left), (buffers[2], self._keep_right)):
-                for time in times:
-                    self._expiries.add(time + keep, key)
+                if times:
+                    self._expiries.add(times[0] + keep, key)
 
     def close(self) -> None:
         try:
@@ -174,9 +174,11 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                 raise user_code_error(error, self.context, value) from error
             if buffers is None:
                 buffers = [], [], [], []
-            insert(buffers[mine], buffers[mine + 1], stamp, value)
+            times = buffers[mine]
+            if not times or stamp < times[0]:
+                expire(stamp + keep, key)
+            insert(times, buffers[mine + 1], stamp, value)
             kept[key] = buffers
-            expire(stamp + keep, key)
             times, partners = buffers[other], buffers[other + 1]
             if not times or high < low:
                 continue
@@ -202,8 +204,10 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             buffers = kept.get(key)
             if buffers is None:
                 continue  # an earlier entry of the index has dropped its last record
-            drop_until(buffers[0], buffers[1], left)
-            drop_until(buffers[2], buffers[3], right)
+            if drop_until(buffers[0], buffers[1], left) and buffers[0]:
+                self._expiries.add(buffers[0][0] + self._keep_left, key)
+            if drop_until(buffers[2], buffers[3], right) and buffers[2]:
+                self._expiries.add(buffers[2][0] + self._keep_right, key)
             if buffers[0] or buffers[2]:
                 kept[key] = buffers
             else:
@@ -263,8 +267,10 @@ def insert(times: list[int], values: list[Any], time: int, value: object) -> Non
         values.insert(at, value)
 
 
-def drop_until(times: list[int], values: list[Any], time: int) -> None:
-    """Drops the records with that time or an earlier one."""
-    if times and times[0] <= time:
-        end = bisect_right(times, time)
-        del times[:end], values[:end]
+def drop_until(times: list[int], values: list[Any], time: int) -> bool:
+    """Drops the records with that time or an earlier one; says whether there were some."""
+    if not times or times[0] > time:
+        return False
+    end = bisect_right(times, time)
+    del times[:end], values[:end]
+    return True
