@@ -101,8 +101,12 @@ class SortedRuns:
         )
         self._add_run(0, blocks)
         size = data.nbytes
-        del data, blocks
+        del data, order, blocks  # not held beside what a merge takes
         self._memory.freed(size)
+        level = 0
+        while len(self._levels[level].runs) == RUNS_AT_ONCE:
+            self._merge_level(level)
+            level += 1
 
     def spill(self) -> None:
         """Writes what is in memory as another run; nothing once ``batches`` are read."""
@@ -120,8 +124,6 @@ class SortedRuns:
         if level == len(self._levels):
             self._levels.append(_Level(self._memory))
         self._levels[level].add(blocks)
-        if len(self._levels[level].runs) == RUNS_AT_ONCE:
-            self._merge_level(level)
 
     def _merge_level(self, level: int) -> None:
         """Makes one run of the next level of all these."""
