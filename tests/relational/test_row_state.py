@@ -78,6 +78,39 @@ def test_chunks_are_few_and_not_half_empty(monkeypatch: pytest.MonkeyPatch) -> N
     assert not store.freeze().parts
 
 
+def test_large_rows_make_chunks_of_bounded_size() -> None:
+    store = RowStore(SCHEMA, RowMemory(3 << 20))
+    rows = []
+    for number in range(0, 600, 10):
+        texts = [str(each) * 20_000 for each in range(number, number + 10)]
+        data = pa.record_batch([list(range(number, number + 10)), texts], SCHEMA)
+        rows.append(store.add(data))
+    sizes = [part.chunk.data_bytes for part in store.freeze().parts]
+    assert sum(sizes) > 25 << 20
+    assert max(sizes) <= 3 << 20
+    assert len(sizes) < 30
+    store.delete(np.concatenate(rows[::2]))
+    store.delete(np.concatenate([each[:5] for each in rows[1::2]]))
+    assert max(part.chunk.data_bytes for part in store.freeze().parts) <= 3 << 20
+    assert store.take(rows[-1][-1:]).column(0).to_pylist() == [599]
+
+
+@pytest.mark.parametrize(
+    ("options", "memory"),
+    [
+        ({}, None),
+        ({"state.backend.type": "rocksdb"}, 64 << 20),
+        ({"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.objects": "5m"}, 5 << 20),
+        ({"state.backend.type": "rocksdb", "state.backend.columns.memory": "7m"}, 7 << 20),
+        ({"state.backend.columns.memory": "7m"}, 7 << 20),
+    ],
+)
+def test_with_rocksdb_rows_beyond_those_of_objects_lie_in_files(
+    options: dict[str, str], memory: int | None
+) -> None:
+    assert RowMemory.configured(options).limit == memory
+
+
 def test_rows_beyond_their_memory_lie_in_files_that_go_with_them(tmp_path: Path) -> None:
     memory = RowMemory(4_000, [str(tmp_path)])
     stores = RowStore(SCHEMA, memory), RowStore(SCHEMA, memory)

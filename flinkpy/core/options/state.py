@@ -98,7 +98,8 @@ COLUMNS_MEMORY = option(
     int,
     None,
     "Bytes of rows that an operator of tables keeps in memory, per subtask: joins, and top-n over "
-    "changes. Further rows lie in mapped files under io.tmp.dirs; all are in memory when absent.",
+    "changes. Further rows lie in mapped files under io.tmp.dirs. When absent, all are in memory; "
+    "with rocksdb as many as state.backend.rocksdb.memory.objects says.",
     memory=True,
 )
 

@@ -14,10 +14,16 @@ import pyarrow as pa
 from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.schema import read
-from flinkpy.core.options.state import COLUMNS_MEMORY
+from flinkpy.core.options.state import (
+    COLUMNS_MEMORY,
+    ROCKSDB_OBJECTS,
+    STATE_BACKEND,
+    StateBackendKind,
+)
 from flinkpy.relational.picked_rows import filtered
 
 _WORTH_A_FILE = 1 << 20  # bytes
+_LARGEST = 256 << 20  # bytes of a chunk, which has twice its size while it is made
 
 
 @dataclass(eq=False)
@@ -42,6 +48,11 @@ class Chunk:
         """How large the data is."""
         size: int = self.data.nbytes
         return size
+
+    @property
+    def rest_bytes(self) -> int:
+        """How large the rows are that are there, by estimate."""
+        return self.data_bytes * (len(self) - self.gone) // len(self)
 
     def freeze(self) -> Any:
         """Which rows are there now, whatever happens later; None: all. Nothing is copied before a
@@ -72,14 +83,22 @@ class RowMemory:
     ends."""
 
     def __init__(self, limit: int | None = None, folders: Sequence[str] = ()) -> None:
-        self._limit = limit
+        self.limit = limit
         self._folders = tuple(folders)
         self._of_stores: list[list[Chunk]] = []
 
     @staticmethod
     def configured(values: Mapping[str, Any]) -> RowMemory:
         """As the options of the job say."""
-        return RowMemory(read(values, COLUMNS_MEMORY), spill_folders(values))
+        limit = read(values, COLUMNS_MEMORY)
+        if limit is None and read(values, STATE_BACKEND) is StateBackendKind.ROCKSDB:
+            limit = read(values, ROCKSDB_OBJECTS)
+        return RowMemory(limit, spill_folders(values))
+
+    @property
+    def chunk_bytes(self) -> int:
+        """How large chunks may become by merging."""
+        return _LARGEST if self.limit is None else max(_WORTH_A_FILE, min(_LARGEST, self.limit))
 
     def watch(self, chunks: list[Chunk]) -> None:
         """The chunks of another store, which changes the list when it has others."""
@@ -88,12 +107,12 @@ class RowMemory:
     def relieve(self) -> None:
         """Maps chunks until the others fit. Called when a store has other chunks, so it costs
         nothing for a row. Raises ResourceUnavailableError if the disk fails."""
-        if self._limit is None:
+        if self.limit is None:
             return
         there = self._in_memory()
         used = sum(each.data_bytes for each in there)
         for chunk in there:
-            if used <= self._limit:
+            if used <= self.limit:
                 break
             self._map(chunk)
             used -= chunk.data_bytes

@@ -110,7 +110,7 @@ class RowStore:
         self._chunks.append(Chunk(start, data, numbers, np.ones(count, np.bool_)))
         first, together = len(self._chunks) - 1, count
         while first and len(self._chunks[first - 1]) <= together:
-            if together + len(self._chunks[first - 1]) > _LARGEST:
+            if not self._may_be_one(first - 1, len(self._chunks)):
                 break
             first -= 1
             together += len(self._chunks[first])
@@ -173,9 +173,18 @@ class RowStore:
             beside = at + side
             if 0 <= beside < len(self._chunks):
                 size = len(self._chunks[beside]) - self._chunks[beside].gone
-                if size <= together and size + together <= _LARGEST:
-                    first, end, together = min(first, beside), max(end, beside + 1), together + size
+                wider = min(first, beside), max(end, beside + 1)
+                if size <= together and self._may_be_one(*wider):
+                    (first, end), together = wider, together + size
         self._merge(first, end)
+
+    def _may_be_one(self, first: int, end: int) -> bool:
+        """Whether these chunks together are no larger than a chunk may be."""
+        chunks = self._chunks[first:end]
+        return (
+            sum(len(each) - each.gone for each in chunks) <= _LARGEST
+            and sum(each.rest_bytes for each in chunks) <= self._memory.chunk_bytes
+        )
 
     def _merge(self, first: int, end: int) -> None:
         """Makes one chunk of these, without the rows that are gone."""
