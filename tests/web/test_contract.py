@@ -20,7 +20,7 @@ from flinkpy.web.routes.metric_routes import PROMETHEUS_ROUTES
 from tests.ports import free_port
 from tests.waiting import eventually
 from tests.web.flink_routes import CHANGE, READ, AnyKey, AnyOf, Maybe
-from tests.web.rest import Rest, held_job
+from tests.web.rest import Answer, Rest, held_job
 from tests.web.told_routes import BEGIN, PAGE, told
 
 # Routes of our own, which Flink does not have
@@ -209,6 +209,18 @@ def filled(path: str, ids: dict[str, str]) -> str:
     return re.sub(r":(\w+)", lambda match: ids[match[1]], path)
 
 
+def answer_of(rest: Rest, path: str) -> Answer:
+    """503 says that the cluster has not answered in time: with much else to do it may be late."""
+    answers: list[Answer] = []
+
+    def has_answered() -> bool:
+        answers.append(rest.ask(path))
+        return answers[-1].status != 503
+
+    eventually(has_answered)
+    return answers[-1]
+
+
 # What was asked for is tested apart; a route of text has no fields
 ASKED = [path for path in routes("GET") if ":triggerid" not in path and path not in OURS]
 
@@ -231,7 +243,7 @@ def test_an_answer_has_flinks_fields_with_their_types(
     ids = ids_of(rest, jobs[job], path)
     if ids is None:
         pytest.skip("this job has none")
-    answer = rest.ask(filled(path, ids))
+    answer = answer_of(rest, filled(path, ids))
     assert answer.status == 200, answer.json
     found = [
         fault
