@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 from unittest import mock
 
+from flinkpy.common.logical_types.logical_type import LogicalType
 from flinkpy.connectors.memory.ranges import PieceReader
 from flinkpy.connectors.source_api.readers import UNTIL_WOKEN, NothingYet, SequentialReader
 from flinkpy.connectors.source_api.source import ReaderContext, SourceReader
@@ -138,14 +139,18 @@ def _stopped(case: Case, way: Way, random: Random, folder: Path) -> list[Any] | 
 def _declare_sink(environment: TableEnvironment, case: Case) -> str:
     schema = environment.sql_query(case.flink).get_schema()
     name = f"kept_{next(_numbers)}"
-    # The mark of an event time is no word of SQL.
-    types = [str(field.type).replace(" *ROWTIME*", "") for field in schema]
-    columns = ", ".join(f"k{at} {type}" for at, type in enumerate(types))
+    columns = ", ".join(f"k{at} {_declared(field.type)}" for at, field in enumerate(schema))
     environment.execute_sql(
         f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ('connector' = 'values', "
         "'sink-insert-only' = 'false')"
     )
     return name
+
+
+def _declared(type: LogicalType) -> str:
+    """The type in a declaration: the mark of an event time is no word of SQL, and no column has the
+    type of an empty text."""
+    return str(type).replace(" *ROWTIME*", "").replace("CHAR(0)", "STRING")
 
 
 def _written(environment: TableEnvironment, case: Case) -> list[Any]:

@@ -107,6 +107,7 @@ def test_a_drawn_query_gives_the_same_rows_in_every_way(seed: int) -> None:
 @settings(max_examples=16)
 @given(st.integers(0, 2**48))
 @example(272229180399777)  # its result has an event time
+@example(60917)  # and this one's an empty text
 def test_a_drawn_query_over_changes_goes_on_from_a_savepoint_with_another_parallelism(
     seed: int,
 ) -> None:
