@@ -44,9 +44,9 @@ log = engine_logger("flinkpy.rpc")
 NAMESPACE = "flinkpy"
 GAP_TIMEOUT_S = 1.0  # how long a missing call holds up later ones
 REWATCH_S = 0.1
+# What Ray raises for calls to a process that has ended. A process that Ray's memory monitor has
+# killed, and one whose node has died, have errors of their own, which are no RayActorErrors.
 _GONE = (RayActorError, OutOfMemoryError, NodeDiedError)
-"""What Ray raises for calls to a process that has ended: killed by its monitor of memory is told
-apart, and is no error of an actor."""
 CONCURRENT_CALLS = 10_000  # open asks and watches that an actor takes at once; each costs a fiber
 
 

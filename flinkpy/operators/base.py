@@ -115,7 +115,9 @@ class StreamOperator(ABC):
 
     @property
     def reads_keys(self) -> bool:
-        """On the client: whether it reads the key of each record that it takes."""
+        """On the client: whether it reads the key of each record that it takes. If not, the
+        exchange before it does. An operator that has its key elsewhere than in ``key`` or ``keys``
+        says so itself."""
         return hasattr(self, "key") or hasattr(self, "keys")
 
     def in_two_phases(self) -> TwoPhases | None:

@@ -23,7 +23,7 @@ from flinkpy.core.options.state import (
 from flinkpy.relational.picked_rows import filtered
 
 _WORTH_A_FILE = 1 << 20  # bytes
-_LARGEST = 256 << 20  # bytes of a chunk, which has twice its size while it is made
+_LARGEST_CHUNK = 256 << 20  # bytes of a chunk, which has twice its size while it is made
 
 
 @dataclass(eq=False)
@@ -98,7 +98,9 @@ class RowMemory:
     @property
     def chunk_bytes(self) -> int:
         """How large chunks may become by merging."""
-        return _LARGEST if self.limit is None else max(_WORTH_A_FILE, min(_LARGEST, self.limit))
+        if self.limit is None:
+            return _LARGEST_CHUNK
+        return max(_WORTH_A_FILE, min(_LARGEST_CHUNK, self.limit))
 
     def watch(self, chunks: list[Chunk]) -> None:
         """The chunks of another store, which changes the list when it has others."""

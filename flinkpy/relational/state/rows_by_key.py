@@ -131,7 +131,7 @@ class RowsByKey:
 
     def _bring_back(self, keys: pa.RecordBatch) -> None:
         """Has in memory what is on disk of these keys."""
-        if self._disk is not None and self._disk.holds:
+        if self._disk is not None:
             for saved in self._disk.lacked(self._index, keys):
                 self._take_in(*self._saved.apart(saved, self._context.clock.time_ms()))
 
