@@ -67,11 +67,14 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", choices=[[], *ALL], help="which (default: all)")
     parser.add_argument("--quick", action="store_true", help="small inputs: a smoke test")
-    parser.add_argument("--seconds", type=float, help="how long a run of larger_than_memory takes")
+    parser.add_argument(
+        "--seconds", type=float, help="how long larger_than_memory and limited_worker take"
+    )
     parser.add_argument("--megabytes", type=float, help="how much state is made")
     parser.add_argument("--payload", type=int, help="characters that each of its records carries")
     parser.add_argument("--size", help="how large the worker of limited_worker may be")
     parser.add_argument("--shape", help="which shape of limited_worker (default: all)")
+    parser.add_argument("--without-hashmap", action="store_true", help="not with plain memory")
     parser.add_argument("--managed", type=float, help="megabytes that its databases may have")
     parser.add_argument("--objects", type=float, help="megabytes of objects beside them")
     parser.add_argument("--save", metavar="FILE", help="append the results as JSON lines")

@@ -134,11 +134,17 @@ def resident_memory() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def timed_records(env: Any, records: int) -> Any:
-    """The records, each key twice on average, with their moments as timestamps."""
+def timed_records(env: Any, records: int, per_second: float | None = None) -> Any:
+    """The records, each key twice on average, with their moments as timestamps; at most so many per
+    second."""
     keys, payload = max(1, records // 2), "x" * payload_size()
+    began = 0.0
 
     def record(number: int) -> Any:
+        if per_second is not None and not number % 64:
+            nonlocal began
+            began = began or time.monotonic()
+            time.sleep(max(0.0, began + number / per_second - time.monotonic()))
         key = zlib.crc32(number.to_bytes(8, "little")) % keys
         return key, 1, number, f"{payload}{key}"
 
