@@ -146,5 +146,5 @@ def main() -> list[Comparison]:
 
 
 if __name__ == "__main__":
-    _, shape, backend, records, size, seconds, folder, *_ = sys.argv
-    print(json.dumps(limited(shape, backend, int(records), size, float(seconds), folder)))
+    shape, backend, count, size, over_s, folder = sys.argv[1:7]
+    print(json.dumps(limited(shape, backend, int(count), size, float(over_s), folder)))

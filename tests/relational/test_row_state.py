@@ -14,14 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.errors import ResourceUnavailableError
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.relational.state import row_store
 from flinkpy.relational.state.multi_map import MultiMap, SingleRows
 from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
 from flinkpy.relational.state.row_table import RowTable
+from tests.operators.arrays_in_files import in_files
 
 SEEDS = st.integers(0, 1 << 32)
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
+# what gives arrays: in memory, or all of them in mapped files
+ARRAYS = st.sampled_from([np.empty, in_files().empty])
 
 
 def batch(values: list[int]) -> pa.RecordBatch:
@@ -151,9 +155,9 @@ def test_a_disk_that_fails_names_the_option_of_its_folders(tmp_path: Path) -> No
 
 
 @settings(max_examples=30)
-@given(st.lists(st.tuples(st.integers(0, 20), SEEDS), max_size=20))
-def test_the_rows_of_a_key_are_found(steps: list[tuple[int, int]]) -> None:
-    rows, known, following = MultiMap(), dict[int, int](), 0
+@given(st.lists(st.tuples(st.integers(0, 20), SEEDS), max_size=20), ARRAYS)
+def test_the_rows_of_a_key_are_found(steps: list[tuple[int, int]], empty: Empty) -> None:
+    rows, known, following = MultiMap(empty), dict[int, int](), 0
     for count, seed in steps:
         chance = random.Random(seed)
         if chance.random() < 0.6:
@@ -201,9 +205,11 @@ def test_rooms_that_no_key_needs_any_more_are_left_out() -> None:
 
 
 @settings(max_examples=30)
-@given(st.lists(st.tuples(st.integers(0, 60), SEEDS), max_size=20))
-def test_rows_are_found_by_hashes_that_others_have_too(steps: list[tuple[int, int]]) -> None:
-    table, known, following = RowTable(), dict[int, int](), 0
+@given(st.lists(st.tuples(st.integers(0, 60), SEEDS), max_size=20), ARRAYS)
+def test_rows_are_found_by_hashes_that_others_have_too(
+    steps: list[tuple[int, int]], empty: Empty
+) -> None:
+    table, known, following = RowTable(empty), dict[int, int](), 0
     for count, seed in steps:
         chance = random.Random(seed)
         if chance.random() < 0.6:

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from flinkpy.core.keys import canonical_key
 from flinkpy.operators.columnar import key_index
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.hash_table import HashTable
 from flinkpy.operators.columnar.key_index import KeyIndex, encoded
 from flinkpy.operators.columnar.key_words import KeptWords, words_of
 from flinkpy.windowing.slices.held_keys import WindowKeys
+from tests.operators.arrays_in_files import in_files
 
 EDGES = [0, 1, -1, 2**22 - 1, 2**22, 2**40, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
 TEXTS = [
@@ -142,8 +144,10 @@ def keys_of(data: pa.RecordBatch) -> list[Any]:
     return list(zip(*columns)) if len(columns) > 1 else columns[0]
 
 
-def check(batches: list[tuple[pa.RecordBatch, int]], grouped: bool) -> None:
-    index = KeyIndex(batches[0][0].schema.names)
+def check(
+    batches: list[tuple[pa.RecordBatch, int]], grouped: bool, empty: Empty = np.empty
+) -> None:
+    index = KeyIndex(batches[0][0].schema.names, empty=empty)
     known: dict[Any, int] = {}
     for data, tenths in batches:
         keys = keys_of(data)
@@ -169,12 +173,12 @@ def check(batches: list[tuple[pa.RecordBatch, int]], grouped: bool) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3])
-@given(data=st.data(), grouped=st.booleans())
+@given(data=st.data(), grouped=st.booleans(), empty=st.sampled_from([np.empty, in_files().empty]))
 @settings(deadline=None, max_examples=40)
 def test_an_index_that_forgets_is_a_dict_that_forgets(
-    columns: int, data: Any, grouped: bool
+    columns: int, data: Any, grouped: bool, empty: Empty
 ) -> None:
-    check(data.draw(steps(columns, changing=False)), grouped)
+    check(data.draw(steps(columns, changing=False)), grouped, empty)
 
 
 @pytest.mark.parametrize("only", COLUMNS, ids=lambda kind: str(kind[0]))

@@ -75,6 +75,19 @@ class SpillFile:
         except OSError as error:
             raise self._trouble(error) from None
 
+    def reserved(self, size: int) -> mmap.mmap:
+        """So many bytes of any content, mapped into memory to be read and written. The disk has
+        room for all of them from now on: a page without room would end the process."""
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(self._descriptor, 0, size)
+            else:
+                os.ftruncate(self._descriptor, size)
+            self.size = size
+            return mmap.mmap(self._descriptor, size, access=mmap.ACCESS_WRITE)
+        except OSError as error:
+            raise self._trouble(error) from None
+
     def close(self) -> None:
         """Frees the space. May be called more than once."""
         descriptor, self._descriptor = self._descriptor, -1

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flinkpy.operators.columnar.array_memory import Empty
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -34,12 +36,14 @@ class HashTable:
     [-1, -1, 0]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, empty: Empty = np.empty) -> None:
+        """``empty`` gives arrays."""
+        self._empty = empty
         self._allocate(_FEWEST)
-        self._slot_of = np.empty(_FEWEST, np.int32)  # the slot of each number
+        self._slot_of = empty(_FEWEST, np.int32)  # the slot of each number
 
     def _allocate(self, slots: int) -> None:
-        self._table = np.empty((slots, 2), np.int64)
+        self._table = self._empty((slots, 2), np.int64)
         self._hashes, self._numbers = self._table[:, 0], self._table[:, 1]
         self._numbers[:] = _EMPTY
         self._last = slots - 1
@@ -85,7 +89,7 @@ class HashTable:
             return
         most = int(numbers.max())
         if most >= len(self._slot_of):
-            grown = np.empty(max(most + 1, 2 * len(self._slot_of)), np.int32)
+            grown = self._empty(max(most + 1, 2 * len(self._slot_of)), np.int32)
             grown[: len(self._slot_of)] = self._slot_of
             self._slot_of = grown
         if 2 * (self._taken + len(numbers)) > len(self._table):
@@ -97,7 +101,7 @@ class HashTable:
         room."""
         if 2 * (self._taken + keys) <= len(self._table):
             return 0
-        return 16 * _slots(self._known + keys) + 24 * self._known  # the new table; what moves
+        return 16 * _slots(self._known + keys)
 
     def _fill(self, hashes: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> None:
         waiting, slots = np.arange(len(numbers)), self._first_slots(hashes)
@@ -121,11 +125,12 @@ class HashTable:
 
     def _rebuild(self, keys: int) -> None:
         """With room for so many keys, without the slots of those that are gone."""
-        there = np.flatnonzero(self._numbers >= 0)
-        hashes, numbers = self._hashes[there], self._numbers[there]
+        old = self._table
         self._allocate(_slots(keys))
-        for at in range(0, len(numbers), _PIECE):  # arrays that fit into the processor's cache
-            self._fill(hashes[at : at + _PIECE], numbers[at : at + _PIECE])
+        for at in range(0, len(old), 2 * _PIECE):  # arrays that fit into the processor's cache
+            piece = old[at : at + 2 * _PIECE]
+            there = np.flatnonzero(piece[:, 1] >= 0)
+            self._fill(piece[there, 0], piece[there, 1])
 
     def _first_slots(self, hashes: npt.NDArray[np.int64]) -> Any:
         words = hashes.view(np.uint64)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.values.conversion import python_values
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.hash_table import HashTable
 from flinkpy.operators.columnar.key_words import KeptWords, Words, whole_words, words_of
 from flinkpy.operators.columnar.packed_keys import PackedKeys
@@ -64,16 +65,22 @@ class KeyIndex:
     whole numbers, and several of them that fit into one, are their own hashes; of all other keys
     the words are kept and compared."""
 
-    def __init__(self, columns: Sequence[str], places: int = PLACES) -> None:
-        """Integers below ``places`` are small."""
+    def __init__(
+        self, columns: Sequence[str], places: int = PLACES, empty: Empty = np.empty
+    ) -> None:
+        """Integers below ``places`` are small. ``empty`` gives arrays."""
         self._columns = tuple(columns)
+        self._empty = empty
         # the number of key k at index k
-        self._small: SmallKeys | None = SmallKeys(places) if len(self._columns) == 1 else None
+        self._small: SmallKeys | None = (
+            SmallKeys(places, empty) if len(self._columns) == 1 else None
+        )
         self._packed: PackedKeys | None = None  # of several columns
-        self._whole, self._other, self._words = HashTable(), HashTable(), KeptWords()
-        self._is_whole = Grown(np.bool_, False)  # whether the number is that of a whole number
+        self._whole, self._other = HashTable(empty), HashTable(empty)
+        self._words = KeptWords(empty)
+        self._is_whole = Grown(np.bool_, False, empty)  # by number: whether its key is one
         self._unused: list[Any] = []  # arrays of numbers
-        self._first_of = np.empty(64, np.int64)
+        self._first_of = empty(64, np.int64)
         self.size = 0
         """Every number is below."""
 
@@ -90,7 +97,7 @@ class KeyIndex:
         found = self.numbers(data)
         ids = found.ids
         if self.size > len(self._first_of):
-            self._first_of = np.empty(2 * self.size, np.int64)
+            self._first_of = self._empty(2 * self.size, np.int64)
         # only the entries of this batch's keys are written and read
         first_of, positions = self._first_of, np.arange(len(ids))
         first_of[ids[::-1]] = positions[::-1]  # the last assignment wins: that of the first record
@@ -235,9 +242,10 @@ class KeyIndex:
 class SmallKeys:
     """The numbers of small integers: that of key k is at index k of an array."""
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, places: int, empty: Empty = np.empty) -> None:
         self._places = places
-        self._numbers = Grown(np.int64, -1)
+        self._empty = empty
+        self._numbers = Grown(np.int64, -1, empty)
         self._key_of: Grown | None = None  # by number, once a key was forgotten
         self._known = 0
 
@@ -274,7 +282,7 @@ class SmallKeys:
             return
         if self._key_of is None:
             keys, numbers = self.all()
-            self._key_of = Grown(np.int64, -1)
+            self._key_of = Grown(np.int64, -1, self._empty)
             self._key_of.reach(int(numbers.max()) + 1)[numbers] = keys
         self._numbers.values[self._key_of.values[ids]] = -1
         self._known -= len(ids)
@@ -466,8 +474,10 @@ class Grown:
     """A numpy array that grows with the number of keys: it doubles while it is small, and has a
     quarter to spare when it is large."""
 
-    def __init__(self, dtype: npt.DTypeLike, fill: Any) -> None:
+    def __init__(self, dtype: npt.DTypeLike, fill: Any, empty: Empty = np.empty) -> None:
+        """``empty`` gives arrays."""
         self.fill = fill
+        self._empty = empty
         self.values = np.full(64, fill, dtype=dtype)
         self._freezing = Freezing()
 
@@ -476,8 +486,8 @@ class Grown:
         if size > len(self.values):
             now = len(self.values)
             roomy = 2 * now if now < _LARGE else now + now // 4
-            grown = np.full(max(size, roomy), self.fill, dtype=self.values.dtype)
-            grown[: len(self.values)] = self.values
+            grown = self._empty(max(size, roomy), self.values.dtype)
+            grown[:now], grown[now:] = self.values, self.fill
             self._replace(grown)
         return self.values
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.columns.values.conversion import python_values
+from flinkpy.operators.columnar.array_memory import Empty
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -124,7 +125,9 @@ class KeptWords:
     """The words of the keys with these numbers. Words of keys that are gone are left out when they
     are half of all."""
 
-    def __init__(self) -> None:
+    def __init__(self, empty: Empty = np.empty) -> None:
+        """``empty`` gives arrays."""
+        self._empty = empty
         self._flat = np.empty(256, np.uint64)
         self._used = self._lost = 0
         self._starts, self._sizes = np.zeros(64, np.int64), np.zeros(64, np.int64)
@@ -138,11 +141,11 @@ class KeptWords:
         if not len(numbers):
             return
         packed = words.packed()
-        self._flat = _with_room(self._flat, self._used + len(packed))
+        self._flat = self._with_room(self._flat, self._used + len(packed))
         self._flat[self._used : self._used + len(packed)] = packed
         most = int(numbers.max()) + 1
-        self._starts = _with_room(self._starts, most)
-        self._sizes = _with_room(self._sizes, most)
+        self._starts = self._with_room(self._starts, most)
+        self._sizes = self._with_room(self._sizes, most)
         self._starts[numbers] = self._used + np.cumsum(words.sizes) - words.sizes
         self._sizes[numbers] = words.sizes
         self._used += len(packed)
@@ -159,13 +162,13 @@ class KeptWords:
             self._used = len(packed)
             self._lost = 0
 
-
-def _with_room(array: npt.NDArray[Any], size: int) -> Any:
-    if size <= len(array):
-        return array
-    grown = np.zeros(max(size, len(array) + len(array) // 2), array.dtype)
-    grown[: len(array)] = array
-    return grown
+    def _with_room(self, array: npt.NDArray[Any], size: int) -> Any:
+        now = len(array)
+        if size <= now:
+            return array
+        grown = self._empty(max(size, now + now // 2), array.dtype)
+        grown[:now], grown[now:] = array, 0
+        return grown
 
 
 # -- columns ---------------------------------------------------------------------------------------

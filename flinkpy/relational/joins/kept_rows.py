@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.relational.joins.frozen_side import FrozenSide
 from flinkpy.relational.joins.row_changes import RowChanges, net_of_copies, net_of_versions
@@ -59,30 +60,35 @@ def kept_rows(
     """The rows of an input with this join key, in the form that fits. ``counts_partners``: it is
     kept of each row how many partners it has. ``is_null_aware``: all keys with a null have one
     number, so rows of a unique key may share it."""
-    store = RowStore(input.schema, memory)
-    partners = Grown(np.int32, 0) if counts_partners else None
+    store, empty = RowStore(input.schema, memory), memory.arrays.empty
+    partners = Grown(np.int32, 0, empty) if counts_partners else None
     if not is_null_aware and any(set(unique) <= set(keys) for unique in input.unique_keys):
-        single = SingleRows()
-        return VersionedRows(input, store, single, JoinKeyIdentities(single), partners)
+        single = SingleRows(empty)
+        return VersionedRows(input, store, single, JoinKeyIdentities(single), partners, empty)
     if input.changes.is_insert_only:
-        return KeptRows(input, store, MultiMap(), partners)
+        return KeptRows(input, store, MultiMap(empty), partners, empty)
     if input.unique_keys:
         unique = min(input.unique_keys, key=len)
-        identities = ColumnIdentities(sorted({*keys, *unique}))
-        return VersionedRows(input, store, MultiMap(), identities, partners)
-    return CountedRows(input, store, partners)
+        identities = ColumnIdentities(sorted({*keys, *unique}), empty)
+        return VersionedRows(input, store, MultiMap(empty), identities, partners, empty)
+    return CountedRows(input, store, partners, empty)
 
 
 class KeptRows:
-    """Rows that are only added."""
+    """Rows that are only added. ``empty`` gives arrays."""
 
     def __init__(
-        self, input: JoinInput, store: RowStore, rows_of_keys: RowsOfKeys, partners: Grown | None
+        self,
+        input: JoinInput,
+        store: RowStore,
+        rows_of_keys: RowsOfKeys,
+        partners: Grown | None,
+        empty: Empty,
     ) -> None:
         self.store = store
         self.partners = partners
         self._rows_of_keys = rows_of_keys
-        self._expiry = Expiry(input.ttl_ms) if input.ttl_ms else None
+        self._expiry = Expiry(input.ttl_ms, empty) if input.ttl_ms else None
 
     def __len__(self) -> int:
         return len(self.store)
@@ -211,8 +217,9 @@ class IdentifiedRows(KeptRows):
         rows_of_keys: RowsOfKeys,
         identities: RowIdentities,
         partners: Grown | None,
+        empty: Empty,
     ) -> None:
-        super().__init__(input, store, rows_of_keys, partners)
+        super().__init__(input, store, rows_of_keys, partners, empty)
         self._identities = identities
 
     def identified(self, changes: RowChanges) -> RowChanges:
@@ -276,9 +283,12 @@ class VersionedRows(IdentifiedRows):
 class CountedRows(IdentifiedRows):
     """All values are the identity. Of equal rows one is kept, and how many there are."""
 
-    def __init__(self, input: JoinInput, store: RowStore, partners: Grown | None) -> None:
-        super().__init__(input, store, MultiMap(), ContentIdentities(store), partners)
-        self._copies = Grown(np.int32, 1)
+    def __init__(
+        self, input: JoinInput, store: RowStore, partners: Grown | None, empty: Empty
+    ) -> None:
+        identities = ContentIdentities(store, empty)
+        super().__init__(input, store, MultiMap(empty), identities, partners, empty)
+        self._copies = Grown(np.int32, 1, empty)
 
     def net(self, changes: RowChanges, now_ms: int) -> RowChanges:
         return net_of_copies(changes)

@@ -31,7 +31,6 @@ from flinkpy.relational.joins.unending_join import UnendingJoin
 from flinkpy.relational.picked_rows import taken
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, empty_batch, with_schema
 from flinkpy.relational.state.multi_map import Numbers, by_key
-from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
 from flinkpy.sql.rex.relational_terms import JoinKind
 
@@ -130,7 +129,6 @@ class RegularJoinOperator(UnendingJoin):
         # NOT IN: a null may be any value, so rows meet others of their key and those with nulls
         self._is_null_aware = self.spec.null_aware
         self._came_by = ((), ()) if self._is_null_aware else self._columns
-        self._memory = RowMemory.configured(self.context.configuration)
         left, right = (
             kept_rows(
                 self.inputs[side],

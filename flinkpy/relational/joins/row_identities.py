@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.key_index import Grown, KeyIndex, encoded, words_of_rows
 from flinkpy.operators.columnar.key_words import Words
 from flinkpy.relational.key_columns import key_batch, key_names
@@ -66,9 +67,10 @@ class ContentIdentities:
     with those in the store. So the identities are numbers within a batch, until that is
     settled."""
 
-    def __init__(self, store: RowStore) -> None:
+    def __init__(self, store: RowStore, empty: Empty) -> None:
+        """``empty`` gives arrays."""
         self._store = store
-        self._table = RowTable()
+        self._table = RowTable(empty)
         self._hashes = self._rows = np.empty(0, np.int64)  # by identity
 
     def of(self, data: pa.RecordBatch, keys: Numbers) -> Any:
@@ -119,10 +121,11 @@ def _distinct(words: Words, hashes: Numbers) -> tuple[Any, Any]:
 class ColumnIdentities:
     """These columns tell the rows apart."""
 
-    def __init__(self, columns: Sequence[int]) -> None:
+    def __init__(self, columns: Sequence[int], empty: Empty) -> None:
+        """``empty`` gives arrays."""
         self._columns = columns
-        self._index = KeyIndex(key_names(len(columns)))
-        self._row_of = Grown(np.int32, -1)
+        self._index = KeyIndex(key_names(len(columns)), empty=empty)
+        self._row_of = Grown(np.int32, -1, empty)
 
     def of(self, data: pa.RecordBatch, keys: Numbers) -> Any:
         if not len(keys):

@@ -20,6 +20,7 @@ from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.joined_rows import JoinedRows
 from flinkpy.relational.key_columns import key_names
 from flinkpy.relational.relational_operator import CompilesCalcs, with_schema
+from flinkpy.relational.state.row_memory import RowMemory
 
 
 class UnendingJoin(CompilesCalcs, KeyedStateOperator, TwoInputOperator):
@@ -50,7 +51,9 @@ class UnendingJoin(CompilesCalcs, KeyedStateOperator, TwoInputOperator):
         self._schemas = self.left, self.right
         condition = self.compiled_if_any(spec.condition)
         self._joined = JoinedRows(self.left, self.right, self.schema, condition)
-        self._index = KeyIndex(key_names(len(spec.left_keys)))
+        self._memory = RowMemory.configured(self.context.configuration)
+        names = key_names(len(spec.left_keys))
+        self._index = KeyIndex(names, empty=self._memory.arrays.empty)
 
     # -- batches -----------------------------------------------------------------------------------
 

@@ -108,13 +108,14 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         rank = self.spec.rank
         self._logs = self.spec.strategy is RankStrategy.RETRACT
         self._kept = OrderedRows(self.inputs, rank.partition, self.ttl_ms, self.context)
-        self._limits = FirstKeyLimits(rank.keys, self.inputs)
-        self._sort_keys = SortKeys(rank.keys, self._kept.store)
+        store, empty = self._kept.store, self._kept.empty
+        self._limits = FirstKeyLimits(rank.keys, self.inputs, empty)
+        self._sort_keys = SortKeys(rank.keys, store, empty)
         self._upserts: UpsertNumbers | None = None
         if self.spec.strategy is RankStrategy.UPDATE_FAST:
-            self._upserts = UpsertNumbers(self.spec.upsert_key, self._kept.store)
-        self._takes_back = Grown(np.bool_, False)  # by row of a log
-        self._takers = Grown(np.int64, 0)  # by partition: how many rows of its log do
+            self._upserts = UpsertNumbers(self.spec.upsert_key, store, empty)
+        self._takes_back = Grown(np.bool_, False, empty)  # by row of a log
+        self._takers = Grown(np.int64, 0, empty)  # by partition: how many rows of its log do
         saved = self.backend.register_region(REGIONS[self.spec.strategy], self._freeze)
         keyed, rows = self._kept.restore(saved.values())
         if len(rows):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.relational.ranks.sort_keys import absolute_codes, is_absolute
 from flinkpy.sql.rex.rex_nodes import SortKey
@@ -20,10 +21,11 @@ _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 class FirstKeyLimits:
     """The code of the first sort key of the last row that counts, by partition."""
 
-    def __init__(self, keys: Sequence[SortKey], schema: pa.Schema) -> None:
+    def __init__(self, keys: Sequence[SortKey], schema: pa.Schema, empty: Empty) -> None:
+        """``empty`` gives arrays."""
         self.key = keys[0] if keys and is_absolute(schema.field(keys[0].index).type) else None
         self._is_only = len(keys) == 1
-        self._limits = Grown(np.int64, _GREATEST)
+        self._limits = Grown(np.int64, _GREATEST, empty)
 
     def are_behind(self, data: pa.RecordBatch, partitions: Any, have: Any, added: Any) -> Any:
         """Which rows are behind the last one of their partition for sure, of those whose partitions

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.relational.relational_operator import one_record_batch, plain
 from flinkpy.relational.sort_codes import ascending_codes, codes_of
@@ -41,12 +42,13 @@ def absolute_codes(data: pa.RecordBatch, key: SortKey) -> tuple[Any, Any]:
 class SortKeys:
     """The sort keys of the rows of a store."""
 
-    def __init__(self, keys: Sequence[SortKey], store: RowStore) -> None:
+    def __init__(self, keys: Sequence[SortKey], store: RowStore, empty: Empty) -> None:
+        """``empty`` gives arrays."""
         self._keys = tuple(keys)
         self._store = store
         self._kept = None
         if all(is_absolute(store.schema.field(key.index).type) for key in self._keys):
-            self._kept = [_KeptCodes(key) for key in self._keys]
+            self._kept = [_KeptCodes(key, empty) for key in self._keys]
 
     def of(self, data: pa.RecordBatch) -> list[Any]:
         """The arrays by which new rows are sorted, to be given to ``beside`` and ``put``."""
@@ -75,11 +77,11 @@ class SortKeys:
 class _KeptCodes:
     """The codes of a key by the number of a row, and marks of nulls, which sort before them."""
 
-    def __init__(self, key: SortKey) -> None:
+    def __init__(self, key: SortKey, empty: Empty) -> None:
         self._key = key
         self._present = np.int8(1 if key.nulls_first else 0)
-        self._codes = Grown(np.int64, 0)
-        self._marks = Grown(np.int8, self._present)
+        self._codes = Grown(np.int64, 0, empty)
+        self._marks = Grown(np.int8, self._present, empty)
 
     def of(self, data: pa.RecordBatch) -> tuple[Any, Any]:
         codes, is_null = absolute_codes(data, self._key)

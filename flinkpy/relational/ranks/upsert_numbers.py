@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.key_index import Grown, KeyIndex, encoded
 from flinkpy.relational.key_columns import key_names
 from flinkpy.relational.state.row_store import RowStore
@@ -21,11 +22,16 @@ Numbers = npt.NDArray[np.int64]
 class UpsertNumbers:
     """By these columns. Keys whose rows have gone are dropped when they are half of all."""
 
-    def __init__(self, columns: Sequence[int], store: RowStore) -> None:
+    def __init__(self, columns: Sequence[int], store: RowStore, empty: Empty) -> None:
+        """``empty`` gives arrays."""
         self._columns = tuple(columns)
         self._store = store
-        self._index = KeyIndex(key_names(len(self._columns)))
-        self._number_of = Grown(np.int64, -1)  # by row
+        self._empty = empty
+        self._index = self._new_index()
+        self._number_of = Grown(np.int64, -1, empty)  # by row
+
+    def _new_index(self) -> KeyIndex:
+        return KeyIndex(key_names(len(self._columns)), empty=self._empty)
 
     def find(self, data: pa.RecordBatch) -> Any:
         """The number of each row's key; -1 where it has none, and so no row is kept."""
@@ -48,6 +54,6 @@ class UpsertNumbers:
             numbers = self._index.numbers(keys_of(data, self._columns)).ids
             self._number_of.reach(self._store.size)[rows] = numbers
         if len(self._index) > 2 * len(self._store) + _LOST:
-            self._index = KeyIndex(key_names(len(self._columns)))
+            self._index = self._new_index()
             kept = self._store.all()
             self.put(kept, self._store.take(kept))

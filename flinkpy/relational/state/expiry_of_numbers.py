@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.state.heap.frozen_numbers import FrozenArray
 
@@ -29,9 +30,10 @@ class Expiry:
     [0]
     """
 
-    def __init__(self, ttl_ms: int) -> None:
+    def __init__(self, ttl_ms: int, empty: Empty = np.empty) -> None:
+        """``empty`` gives arrays."""
         self.ttl_ms = ttl_ms
-        self._written = Grown(np.int64, _NEVER)
+        self._written = Grown(np.int64, _NEVER, empty)
         self._size = 0  # every number is below
         self._next = 0  # where sweeping goes on
 

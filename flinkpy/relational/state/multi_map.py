@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.key_index import Grown
 from flinkpy.relational.pair_pieces import pair_pieces
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE
@@ -59,14 +60,16 @@ class MultiMap:
     [[0], [2]]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, empty: Empty = np.empty) -> None:
+        """``empty`` gives arrays."""
+        self._empty = empty
         # by key: where its rows begin in the arena, how many there are, and for how many there is
         # room, as a number of _SIZES; -1 for none
-        self._begins = Grown(np.int32, 0)
-        self._counts = Grown(np.int32, 0)
-        self._rooms = Grown(np.int8, -1)
-        self._places = Grown(np.int32, _GONE)  # by row: where it is in the arena
-        self._arena = Grown(np.int32, _GONE)
+        self._begins = Grown(np.int32, 0, empty)
+        self._counts = Grown(np.int32, 0, empty)
+        self._rooms = Grown(np.int8, -1, empty)
+        self._places = Grown(np.int32, _GONE, empty)  # by row: where it is in the arena
+        self._arena = Grown(np.int32, _GONE, empty)
         self._used = 0
         self._free: dict[int, list[npt.NDArray[np.int32]]] = {}  # by number of the size: begins
         self._left = 0  # places of the arena in free rooms
@@ -212,11 +215,14 @@ class MultiMap:
 
     def _lay_anew(self) -> None:
         """Moves all rows into an arena without free rooms."""
-        old, self._arena = self._arena, Grown(np.int32, _GONE)
+        old, self._arena = self._arena, Grown(np.int32, _GONE, self._empty)
         self._free, self._left, self._used = {}, 0, 0
-        self._arena.reach(int(_SIZES[self._rooms.values[self._rooms.values >= 0]].sum()))
-        for begin in range(0, len(self._rooms.values), _MOVED_AT_ONCE):
-            rooms = self._rooms.values[begin : begin + _MOVED_AT_ONCE]
+        pieces = [
+            (begin, self._rooms.values[begin : begin + _MOVED_AT_ONCE])
+            for begin in range(0, len(self._rooms.values), _MOVED_AT_ONCE)
+        ]
+        self._arena.reach(sum(int(_SIZES[rooms[rooms >= 0]].sum()) for _, rooms in pieces))
+        for begin, rooms in pieces:
             keys = np.flatnonzero(rooms >= 0)
             ends = self._used + np.cumsum(_SIZES[rooms[keys]])
             self._take_along(begin + keys, ends - _SIZES[rooms[keys]], old)
@@ -226,8 +232,9 @@ class MultiMap:
 class SingleRows:
     """At most one row for each key; one that comes takes the place of the one before."""
 
-    def __init__(self) -> None:
-        self._row_of = Grown(np.int32, _GONE)
+    def __init__(self, empty: Empty = np.empty) -> None:
+        """``empty`` gives arrays."""
+        self._row_of = Grown(np.int32, _GONE, empty)
         self._rows = 0
 
     def __len__(self) -> int:

@@ -36,12 +36,14 @@ class OrderedRows:
         self.keys = tuple(keys)
         self._memory = RowMemory.configured(context.configuration)
         self.store = RowStore(schema, self._memory)
-        self.first, self.others = MultiMap(), MultiMap()
+        self.empty = self._memory.arrays.empty
+        """Gives arrays, for what is kept of each row or key elsewhere."""
+        self.first, self.others = MultiMap(self.empty), MultiMap(self.empty)
         self._context = context
-        self._index = KeyIndex(key_names(len(self.keys) or 1))
-        self._places = Grown(np.int64, 0)  # by row: its place in the order in which rows came
+        self._index = KeyIndex(key_names(len(self.keys) or 1), empty=self.empty)
+        self._places = Grown(np.int64, 0, self.empty)  # by row: how many came before it
         self._next = 0  # place
-        self._expiry = Expiry(ttl_ms) if ttl_ms else None
+        self._expiry = Expiry(ttl_ms, self.empty) if ttl_ms else None
         self._saved = SavedRows(schema, keys, context.task.max_parallelism)
 
     def __len__(self) -> int:

@@ -20,6 +20,7 @@ from flinkpy.core.options.state import (
     STATE_BACKEND,
     StateBackendKind,
 )
+from flinkpy.operators.columnar.array_memory import ArrayMemory
 from flinkpy.relational.picked_rows import filtered
 
 _WORTH_A_FILE = 1 << 20  # bytes
@@ -77,13 +78,15 @@ class Chunk:
 
 
 class RowMemory:
-    """The memory that the chunks of some row stores may take together: ``limit`` bytes, or any
-    number. Chunks beyond it, the largest ones first as they are merged most seldom, lie in files
-    under ``folders``. These have no names, so each is gone with its chunk, however the process
-    ends."""
+    """The memory that the chunks of some row stores, and the arrays that find their rows, may take
+    together: ``limit`` bytes, or any number. Chunks beyond it, the largest ones first as they are
+    merged most seldom, lie in files under ``folders``. These have no names, so each is gone with
+    its chunk, however the process ends."""
 
     def __init__(self, limit: int | None = None, folders: Sequence[str] = ()) -> None:
         self.limit = limit
+        self.arrays = ArrayMemory(None if limit is None else limit // 2, folders)
+        """Those that find rows: they may take half of the limit."""
         self._folders = tuple(folders)
         self._of_stores: list[list[Chunk]] = []
 
@@ -112,7 +115,7 @@ class RowMemory:
         if self.limit is None:
             return
         there = self._in_memory()
-        used = sum(each.data_bytes for each in there)
+        used = self.arrays.used + sum(each.data_bytes for each in there)
         for chunk in there:
             if used <= self.limit:
                 break
@@ -134,6 +137,9 @@ class RowMemory:
 
     def _map(self, chunk: Chunk) -> None:
         chunk.data = _mapped(chunk.data, self._folders)
+        numbers = self.arrays.empty(len(chunk), np.int32)
+        numbers[:] = chunk.numbers
+        chunk.numbers = numbers
         chunk.is_mapped = True
 
 

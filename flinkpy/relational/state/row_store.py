@@ -77,7 +77,7 @@ class RowStore:
         self._memory = memory or RowMemory()
         self._memory.watch(self._chunks)
         self._starts = np.empty(0, np.int64)
-        self._addresses = Grown(np.int32, _NOWHERE)  # by number
+        self._addresses = Grown(np.int32, _NOWHERE, self._memory.arrays.empty)  # by number
         self._unused: list[npt.NDArray[np.int32]] = []  # numbers of rows that are gone
         self._rows = 0
         self.size = 0

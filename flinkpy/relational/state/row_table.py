@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from flinkpy.operators.columnar.array_memory import Empty
 
 # Of these positions in the array of hashes: whether the row with this number is really the one
 IsEqual: TypeAlias = Callable[[Any, Any], Any]
@@ -14,6 +16,7 @@ IsEqual: TypeAlias = Callable[[Any, Any], Any]
 _FEWEST = 64
 _FULL = 0.6  # the share of slots that are taken, at most
 _GROWTH = 1.5
+_PIECE = 1 << 16  # words that are moved together
 _ROW = np.int64((1 << 32) - 1)  # the bits of a slot that are the row
 _EMPTY, _GONE = np.int64(-1), np.int64(-2)  # in place of a slot's word
 _BITS = np.int64(32)
@@ -36,7 +39,9 @@ class RowTable:
     1
     """
 
-    def __init__(self) -> None:
+    def __init__(self, empty: Empty = np.empty) -> None:
+        """``empty`` gives arrays."""
+        self._empty = empty
         self._slots = _FEWEST
         self._table = np.full(2 * _FEWEST, _EMPTY)  # behind the slots is room for what runs over
         self._taken = self._known = 0  # slots; those of them that are not gone
@@ -78,8 +83,7 @@ class RowTable:
             return
         words = _words(hashes) | rows
         if self._taken + len(rows) > _FULL * self._slots or not self._fill(words):
-            there = self._table[self._table & _ROW < 1 << 31]
-            self._rebuild(np.concatenate((there, words)))
+            self._rebuild(words)
         self._known += len(rows)
 
     def remove(self, hashes: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> None:
@@ -105,22 +109,56 @@ class RowTable:
                 return False
         return True
 
-    def _rebuild(self, words: npt.NDArray[np.int64]) -> None:
-        """With these words alone, which may be named twice."""
-        words.view(np.uint64).sort()
-        words = words[np.append(True, words[1:] != words[:-1])]
+    def _rebuild(self, new: npt.NDArray[np.int64]) -> None:
+        """With these words too, of which some may be there."""
+        words = self._with_new(new)
         self._slots = max(_FEWEST, int(len(words) * _GROWTH / _FULL))
-        places = np.arange(len(words))
-        places += np.maximum.accumulate(self._first_slots(words) - places)
-        room = max(int(places[-1]) + 1 if len(places) else 0, self._slots) + _FEWEST
-        self._table = np.full(room, _EMPTY)
-        self._table[places] = words
+        end = 0
+        for _, places in self._laid(words):
+            end = int(places[-1]) + 1
+        self._table = self._empty(max(end, self._slots) + _FEWEST, np.int64)
+        self._table[:] = _EMPTY
+        for piece, places in self._laid(words):
+            self._table[places] = piece
         self._taken = len(words)
+
+    def _with_new(self, new: npt.NDArray[np.int64]) -> Any:
+        """The words of the table and these, in order, each once."""
+        words = self._empty(len(self._table) + len(new), np.int64)
+        words[: len(new)] = new
+        count = len(new)
+        for piece in _pieces(self._table):
+            there = piece[piece & _ROW < 1 << 31]
+            words[count : count + len(there)] = there
+            count += len(there)
+        words[:count].view(np.uint64).sort()
+        kept = 0
+        for piece in _pieces(words[:count]):
+            is_other = np.append(not kept or piece[0] != words[kept - 1], piece[1:] != piece[:-1])
+            others = piece[is_other]
+            words[kept : kept + len(others)] = others
+            kept += len(others)
+        return words[:kept]
+
+    def _laid(self, words: npt.NDArray[np.int64]) -> Iterator[tuple[Any, Any]]:
+        """Pieces of ascending words, and the place of each word: its first slot, or the next one
+        behind the word before."""
+        end = 0
+        for piece in _pieces(words):
+            at = np.arange(len(piece))
+            places = np.maximum.accumulate(np.maximum(self._first_slots(piece) - at, end)) + at
+            end = int(places[-1]) + 1
+            yield piece, places
 
     def _first_slots(self, words: npt.NDArray[np.int64]) -> Any:
         """Where probing begins for each: ascending with the bits of the hash."""
         bits = words.view(np.uint64) >> _HALF
         return ((bits * np.uint64(self._slots)) >> _HALF).view(np.int64)
+
+
+def _pieces(array: npt.NDArray[np.int64]) -> Iterator[Any]:
+    for begin in range(0, len(array), _PIECE):
+        yield array[begin : begin + _PIECE]
 
 
 def _words(hashes: npt.NDArray[np.int64]) -> Any:
