@@ -8,7 +8,7 @@ whether it is there: equal timers have one place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sized
 from itertools import islice
 from typing import Any, ClassVar, TypeAlias
 
@@ -112,3 +112,14 @@ class FarTimers:
         if self._gone:
             self._entries.remove_named(list(self._gone))
             self._gone.clear()
+
+
+def cut(waiting: Mapping[int, Sized], stay: int) -> list[int]:
+    """The moments to take of these, the earliest first, so that no more than ``stay`` timers are
+    left."""
+    moments, count = sorted(waiting), 0
+    for at, moment in enumerate(moments):
+        count += len(waiting[moment])
+        if count > stay:
+            return moments[at:]
+    return []

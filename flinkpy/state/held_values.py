@@ -110,6 +110,8 @@ class HeldValues:
             self._leaving = self.entries
             self._unwritten = parts_of_entries(self._leaving, self.at_once)
             self._begin()
+        elif len(self.gone) >= self.at_once:
+            self._remove()
 
     def _is_too_large(self) -> bool:
         count = at_most(self.entries)

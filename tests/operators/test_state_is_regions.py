@@ -109,7 +109,6 @@ KEPT: dict[str, dict[str, str]] = {
     "HoldsWindows": {"_held": REGION},
     "IntervalJoinOperator": {
         "_buffers": REGION,
-        "_expiries": REGION,
         "_watermark": "the time of the input, which comes again",
         "_copies": FROM_INPUT,
         "_process": FROM_INPUT,

@@ -3,15 +3,14 @@ interval around the left one's.
 
 Both sides are kept per key, sorted by time, so two bisections find the partners of a record. A
 record is dropped when the watermark shows that no more partners can come. An index beside the state
-says when the first record of each key and side is to be dropped; it is rebuilt after a restore."""
+(``expiries``) says when the first record of each key and side is to be dropped."""
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, MutableMapping
-from itertools import repeat
-from typing import Any, TypeAlias
+from itertools import islice, repeat
+from typing import Any, ClassVar, TypeAlias
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
@@ -23,6 +22,7 @@ from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.process.expiries import expiries
 from flinkpy.operators.process.join_functions import ProcessJoinContext, never_joins
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
@@ -30,6 +30,7 @@ from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import emit_results
 
 BUFFERS = "_interval join buffers"  # the name of the state
+EXPIRIES = "_interval join expiries"  # of what says when they end
 
 # For one key: times and values of the left side, then of the right side. Times ascend; records of
 # equal time keep their order.
@@ -62,6 +63,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self.late_tags = late_tags
 
     parks = True
+    at_once: ClassVar[int] = 1 << 12  # keys whose records are dropped, or counted, together
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -71,16 +73,15 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._selects = tuple(key_function(key) for key in self.keys)
         self._process = method_of(self.function, "process_element")
         self._watermark = MIN_TIMESTAMP
-        self._expiries = Expiries()
         # how long after its event time a record of each side may still find partners
         self._keep_left, self._keep_right = max(0, self.upper), max(0, -self.lower)
         self.backend.held_values(BUFFERS, self._rebind, _copy_of_lists)
         self._copies = False
-        for key, buffers in self._buffers.items():
-            self._look_at(buffers[1] + buffers[3])
-            for times, keep in ((buffers[0], self._keep_left), (buffers[2], self._keep_right)):
-                if times:
-                    self._expiries.add(times[0] + keep, key)
+        self._expiries = expiries(self.backend, EXPIRIES)
+        if self._expiries.is_empty:
+            self._make_expiries()
+        elif not self.context.object_reuse:  # nobody looks at all the records that are on disk
+            self._copy_from_now_on()
 
     def close(self) -> None:
         try:
@@ -88,6 +89,18 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         finally:
             super().close()
             close_selectors(self.keys)
+
+    def _make_expiries(self) -> None:
+        """Of the records that were restored, if there are some."""
+        add = self._expiries.add
+        left = iter(self._buffers.items())
+        while some := list(islice(left, self.at_once)):
+            for key, buffers in some:
+                self._look_at(buffers[1] + buffers[3])
+                for times, keep in ((buffers[0], self._keep_left), (buffers[2], self._keep_right)):
+                    if times:
+                        add(times[0] + keep, key)
+            self._expiries.after_batch()
 
     def _rebind(self, buffers: MutableMapping[Any, Buffers]) -> None:
         self._buffers = buffers
@@ -98,7 +111,10 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         """Has the function get copies from the first batch on with records that could be changed in
         place, because each record may still be part of later pairs."""
         if not self._copies and not self.context.object_reuse and could_be_mutated(values):
-            self._copies, self._process = True, isolated(self._process)
+            self._copy_from_now_on()
+
+    def _copy_from_now_on(self) -> None:
+        self._copies, self._process = True, isolated(self._process)
 
     def process_batch1(self, batch: Batch) -> Work:
         return self._join(self._in_time(rows(batch), 0), 0, self.lower, self.upper, self._keep_left)
@@ -148,7 +164,11 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         at = _At()
         pairs = self._pairs(batch, side, low, high, keep, at)
         yield from emit_results(self._given, pairs, repeat(None), at, self, endless=True)
-        self.backend.after_records(len(batch))
+        self._after_batch(len(batch))
+
+    def _after_batch(self, records: int) -> None:
+        self.backend.after_records(records)
+        self._expiries.after_batch()
 
     def _given(self, pair: tuple[Any, Any], at: _At) -> Any:
         at._timestamp = at.time
@@ -198,22 +218,29 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     def process_watermark(self, watermark: Watermark) -> None:
         self._watermark = now = watermark.timestamp
+        due, keys = iter(self._expiries.until(now)), [None]
+        while keys:
+            keys = list(islice(due, self.at_once))
+            self._drop(keys, now)
+            self._after_batch(0)
+        super().process_watermark(watermark)
+
+    def _drop(self, keys: list[Any], now: int) -> None:
+        """The records of these keys that are over."""
         left, right = now - self._keep_left, now - self._keep_right
-        kept = self._buffers
-        for key in self._expiries.until(now):
+        kept, expire = self._buffers, self._expiries.add
+        for key in keys:
             buffers = kept.get(key)
             if buffers is None:
                 continue  # an earlier entry of the index has dropped its last record
             if drop_until(buffers[0], buffers[1], left) and buffers[0]:
-                self._expiries.add(buffers[0][0] + self._keep_left, key)
+                expire(buffers[0][0] + self._keep_left, key)
             if drop_until(buffers[2], buffers[3], right) and buffers[2]:
-                self._expiries.add(buffers[2][0] + self._keep_right, key)
+                expire(buffers[2][0] + self._keep_right, key)
             if buffers[0] or buffers[2]:
                 kept[key] = buffers
             else:
                 del kept[key]
-        self.backend.after_records(0)
-        super().process_watermark(watermark)
 
 
 class _At:
@@ -222,32 +249,6 @@ class _At:
     def __init__(self) -> None:
         self.context = ProcessJoinContext()
         self.time = self._timestamp = MIN_TIMESTAMP
-
-
-class Expiries:
-    """An index of the keys that have records to drop, by time."""
-
-    def __init__(self) -> None:
-        self._times: list[int] = []  # a heap
-        self._keys: dict[int, list[Any]] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._keys.values()))
-
-    def add(self, time: int, key: object) -> None:
-        keys = self._keys.get(time)
-        if keys is None:
-            self._keys[time] = [key]
-            heapq.heappush(self._times, time)
-        else:
-            keys.append(key)
-
-    def until(self, now: int) -> set[Any]:
-        """Removes and returns the keys whose time has come by ``now``."""
-        found: set[Any] = set()
-        while self._times and self._times[0] <= now:
-            found.update(self._keys.pop(heapq.heappop(self._times)))
-        return found
 
 
 def _copy_of_lists(buffers: Buffers) -> Buffers:

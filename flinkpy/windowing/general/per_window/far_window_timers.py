@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from flinkpy.core.clock import Turns
 from flinkpy.state.backend import KeyedStateBackend
-from flinkpy.state.far_timers import FarTimer, FarTimers
+from flinkpy.state.far_timers import FarTimer, FarTimers, cut
 from flinkpy.windowing.general.per_window.window_timers import SavedTimers, Timer, WindowTimers
 from flinkpy.windowing.windows import TimeWindow, time_window
 
@@ -71,22 +71,17 @@ class FarWindowTimers(WindowTimers):
         stay = self._far.limit(len(self), key)
         if stay is None:
             return
-        moments, count = sorted(waiting), 0
-        for at, moment in enumerate(moments):
-            count += len(waiting[moment])
-            if count > stay:
-                leaving = [(each, waiting.pop(each)) for each in moments[at:]]
-                self._far.take(moment, _flat(leaving))
-                self._moments[:] = waiting
-                heapq.heapify(self._moments)
-                return
+        if leaving := cut(waiting, stay):
+            self._far.take(leaving[0], _flat((each, waiting.pop(each)) for each in leaving))
+            self._moments[:] = waiting
+            heapq.heapify(self._moments)
 
     def freeze(self) -> Callable[[Turns], SavedTimers]:
         held, unwritten = super().freeze(), self._far.unwritten()
         return partial(_with_far, held, unwritten)
 
 
-def _flat(leaving: list[tuple[int, Any]]) -> Iterator[FarTimer]:
+def _flat(leaving: Iterable[tuple[int, Any]]) -> Iterator[FarTimer]:
     for moment, timers in leaving:
         for key, window in timers:
             yield moment, key, _name(window)
