@@ -24,7 +24,7 @@ from flinkpy.state.canonical.canonical_writer import Place, write_canonical
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.snapshots.keyed_pieces import read_keyed
 from flinkpy.state.snapshots.saved_state import FrozenInPieces, SavedState
-from tests.operators.joining import BARRIER, MAX_PARALLELISM
+from tests.operators.joining import BARRIER, MAX_PARALLELISM, Subtasks
 from tests.relational.joins_row_by_row import Row
 from tests.relational.test_regular_join import (
     LAYOUTS,
@@ -95,7 +95,7 @@ def test_a_savepoint_of_a_join_has_its_rows_in_typed_columns(
 class InPieces:
     """Checkpoints in pieces of the subtasks of a join."""
 
-    def __init__(self, of: SubtasksOfChanges, folder: Path) -> None:
+    def __init__(self, of: Subtasks, folder: Path) -> None:
         self._of = of
         self._storage = FileCheckpointStorage(str(folder), JobId("job"))
         self._number = 0
