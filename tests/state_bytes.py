@@ -17,5 +17,7 @@ def keyed_bytes(backend: KeyedStateBackend) -> bytes:
 
 def keyed_share(saved: Iterable[SavedState], groups: range) -> SavedState:
     """The keyed state of a subtask with these groups, out of that of all of them before."""
+    saved = list(saved)
     keyed = [each.keyed for each in saved if each.keyed is not None]
-    return SavedState(redistribute(keyed, groups)) if keyed else SavedState()
+    chunks = tuple(each.within(groups) for state in saved for each in state.chunks)
+    return SavedState(redistribute(keyed, groups) if keyed else None, chunks=chunks)

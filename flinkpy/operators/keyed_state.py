@@ -94,6 +94,8 @@ class KeyedStateOperator(StreamOperator):
             self.backend.restore_pieces(restored.pieces)
         if restored is not None and restored.keyed is not None:
             self.backend.restore(restored.keyed)
+        if restored is not None:
+            self.backend.restore_chunks(restored.chunks)
 
     def freeze_state(self, barrier: CheckpointBarrier) -> FrozenState:
         # first: functions called for it may write keyed state

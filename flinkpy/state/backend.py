@@ -7,13 +7,14 @@ it is computed for snapshots and not before."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from flinkpy.core.errors import EngineError
 from flinkpy.state.api import State
 from flinkpy.state.descriptors import StateDescriptor
+from flinkpy.state.snapshots.chunked_regions import FrozenChunks, SavedChunks
 from flinkpy.state.snapshots.frozen_tables import FrozenRegion
 from flinkpy.state.snapshots.saved_state import FrozenKeyedState, PreparedPieces
 from flinkpy.state.timed_entries import TimedEntries
@@ -76,6 +77,11 @@ class KeyedStateBackend(ABC):
         in another thread. Returns what was restored under the name, in the same form."""
 
     @abstractmethod
+    def register_chunks(self, name: str, entries: Callable[[], FrozenChunks]) -> Iterator[Any]:
+        """The same of state that the operator holds as rows of columns in chunks. Gives the record
+        batches that were restored, one at a time: together they may be more than memory holds."""
+
+    @abstractmethod
     def held_values(
         self, name: str, rebind: Callable[[Any], None], copy: Callable[[Any], Any]
     ) -> None:
@@ -136,6 +142,10 @@ class KeyedStateBackend(ABC):
         """Takes over what was made of saved pieces for this kind of backend. Called before
         ``restore``."""
         raise EngineError(f"{type(self).__name__} has no pieces, and got {prepared!r}")
+
+    @abstractmethod
+    def restore_chunks(self, saved: Sequence[SavedChunks]) -> None:
+        """Keeps what was saved in chunks for whoever registers it."""
 
     @property
     @abstractmethod

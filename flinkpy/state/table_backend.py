@@ -7,8 +7,9 @@ classes read and write them, and how expired entries are removed."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar, TypeAlias
 
 from flinkpy.common.time import to_milliseconds
@@ -25,7 +26,8 @@ from flinkpy.state.descriptors import (
 )
 from flinkpy.state.held_values import HeldValues
 from flinkpy.state.layered_values import COPIED_AT_ONCE, LayeredValues
-from flinkpy.state.snapshots.chunked_regions import ChunkedTable, FrozenChunks
+from flinkpy.state.snapshots.arrow_streams import batches_of
+from flinkpy.state.snapshots.chunked_regions import ChunkedTable, FrozenChunks, SavedChunks
 from flinkpy.state.snapshots.frozen_tables import (
     REGION,
     FrozenEntries,
@@ -113,6 +115,7 @@ class TableBackend(KeyedStateBackend):
         self._regions: dict[str, RegionEntries] = {}
         # regions that were restored and not registered yet
         self._unclaimed: dict[str, dict[Any, Any]] = {}
+        self._unclaimed_chunks: dict[str, list[SavedChunks]] = {}
 
     @abstractmethod
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> Any:
@@ -168,7 +171,16 @@ class TableBackend(KeyedStateBackend):
         if name in self._regions or name in self._tables:
             raise EngineError(f"there is a state {name!r} already")
         self._regions[name] = entries
+        self._take_tables(self._unclaimed_chunks.pop(name, ()))
         return self._unclaimed.pop(name, {})
+
+    def register_chunks(self, name: str, entries: Callable[[], FrozenChunks]) -> Iterator[Any]:
+        chunks = self._unclaimed_chunks.pop(name, [])
+        tables = self.register_region(name, entries)
+        return chain(
+            chain.from_iterable(map(batches_of, tables.values())),
+            chain.from_iterable(each.batches() for each in chunks),
+        )
 
     def held_values(
         self, name: str, rebind: Callable[[Any], None], copy: Callable[[Any], Any]
@@ -255,7 +267,8 @@ class TableBackend(KeyedStateBackend):
 
     @property
     def has_states(self) -> bool:
-        return bool(self._tables or self._regions or self._unclaimed)
+        held = (self._tables, self._regions, self._unclaimed, self._unclaimed_chunks)
+        return any(held)
 
     def freeze(self, in_pieces: bool = False) -> FrozenKeyedState:
         return self._frozen_tables()
@@ -278,6 +291,8 @@ class TableBackend(KeyedStateBackend):
 
     def _frozen_regions(self, groups_of_keys: GroupsOfKeys) -> Frozen:
         """What operators hold in forms of their own."""
+        while self._unclaimed_chunks:  # of an operator that does not ask for them
+            self._take_tables(self._unclaimed_chunks.popitem()[1])
         held: dict[str, FrozenRegion] = {
             name: entries() for name, entries in self._regions.items()
         } | self._unclaimed
@@ -314,6 +329,15 @@ class TableBackend(KeyedStateBackend):
                 table = self._tables[name]
                 load = table.form.load
                 self._fill(table, ((canonical_key(key), load(saved)) for key, saved in pairs))
+
+    def restore_chunks(self, saved: Sequence[SavedChunks]) -> None:
+        for each in saved:
+            self._unclaimed_chunks.setdefault(each.region, []).append(each)
+
+    def _take_tables(self, saved: Iterable[SavedChunks]) -> None:
+        for each in saved:
+            tables = self._unclaimed.setdefault(each.region, {})
+            tables.update((canonical_key(key), data) for _, (key, data) in each.tables())
 
     def _fill(self, table: Table, pairs: Iterator[tuple[Any, Any]]) -> None:
         """Stores entries of keys that have none yet."""

@@ -73,7 +73,7 @@ def stored(
         saved = {}
         for subtask, frozen in enumerate(subtasks):
             with storage.state_writer(checkpoint_id, f"{operator_id}-{subtask}", 0) as writer:
-                keyed, listed, _ = frozen.write()
+                keyed, listed, *_ = frozen.write()
                 saved[subtask] = OperatorSubtaskState(
                     None if keyed is None else writer.write(keyed),
                     None if listed is None else writer.write(listed),

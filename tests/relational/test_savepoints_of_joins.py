@@ -4,6 +4,7 @@ in pieces a checkpoint writes chunks of rows once; and the join goes on from all
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,7 @@ from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.state.canonical.canonical_reader import read_canonical
 from flinkpy.state.canonical.canonical_writer import Place, write_canonical
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
-from flinkpy.state.snapshots.keyed_pieces import read_keyed
+from flinkpy.state.snapshots.keyed_pieces import read_chunks, read_keyed
 from flinkpy.state.snapshots.saved_state import FrozenInPieces, SavedState
 from tests.operators.joining import BARRIER, MAX_PARALLELISM, Subtasks
 from tests.relational.joins_row_by_row import Row
@@ -99,12 +100,12 @@ class InPieces:
         self._of = of
         self._storage = FileCheckpointStorage(str(folder), JobId("job"))
         self._number = 0
-        self._states: list[OperatorSubtaskState] = []
+        self.states: list[OperatorSubtaskState] = []
 
     def take(self) -> tuple[int, int]:
         """The bytes that were written, and those of all pieces."""
         self._number += 1
-        before, self._states = self._states, []
+        before, self.states = self.states, []
         found = known = 0
         for index, operator in enumerate(self._of.operators):
             frozen = operator.freeze_state(BARRIER).keyed
@@ -113,7 +114,7 @@ class InPieces:
             with self._storage.state_writer(self._number, f"0a-{index}", 0) as writer:
                 rest, pieces = frozen.write_pieces(base, writer)
                 assert rest is not None
-                self._states.append(OperatorSubtaskState(writer.write(rest), None, pieces))
+                self.states.append(OperatorSubtaskState(writer.write(rest), None, pieces))
             handles = set(pieces.pieces.values())
             found += sum(each.length for each in handles)
             if base is not None:
@@ -125,11 +126,15 @@ class InPieces:
         reader = self._storage.reader(f"{self._storage.job_dir}/chk-{self._number}")
         groups = range(MAX_PARALLELISM)
         saved = [
-            SavedState(read_keyed(each, reader, MAX_PARALLELISM, groups)) for each in self._states
+            SavedState(
+                read_keyed(each, reader, MAX_PARALLELISM, groups),
+                chunks=read_chunks(each, reader, groups, ()),
+            )
+            for each in self.states
         ]
         self._of.close()
         self._of.start(parallelism, saved)
-        self._states = []
+        self.states = []
 
 
 @settings(max_examples=8)
@@ -175,3 +180,27 @@ def test_a_checkpoint_writes_little_of_a_join_of_which_little_was_touched(tmp_pa
         of.push_changes(0, [(RowKind.INSERT, (row[0], -1, -1)) for row in some])
         written, all_bytes = checkpoints.take()
         assert written <= 0.05 * all_bytes
+
+
+def test_a_join_takes_back_rows_chunk_by_chunk_and_saves_them_as_they_were(tmp_path: Path) -> None:
+    options = {**in_memory("1 mb"), CHECKPOINT_INCREMENTAL.key: "true"}
+    of = SubtasksOfChanges(
+        operator_for(JoinKind.LEFT, [LAYOUTS["any rows"]] * 2), configuration=options
+    )
+    rows: list[Row] = [(float(at), at, at) for at in range(300_000)]
+    for begin in range(0, len(rows), 30_000):
+        of.push_changes(0, [(RowKind.INSERT, row) for row in rows[begin : begin + 30_000]])
+    checkpoints = InPieces(of, tmp_path)
+    _, all_bytes = checkpoints.take()
+    states = checkpoints.states
+    tracemalloc.start()
+    try:
+        checkpoints.restart(1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert of.operators[0].entries_held() == len(rows)
+    assert peak < all_bytes
+    checkpoints.states = states
+    written, _ = checkpoints.take()
+    assert written <= 0.2 * all_bytes

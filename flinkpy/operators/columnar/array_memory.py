@@ -38,8 +38,13 @@ class ArrayMemory:
     def __init__(self, limit: int | None = None, folders: Sequence[str] = ()) -> None:
         self._limit = limit
         self._folders = tuple(folders)
-        self.used = 0
-        """Bytes of the arrays that are in memory; small ones do not count."""
+        self._sizes: dict[int, int] = {}  # of the arrays that are in memory, by their ids
+
+    @property
+    def used(self) -> int:
+        """Bytes of the arrays that are in memory; small ones do not count. Checkpoints ask for
+        arrays in another thread."""
+        return sum(list(self._sizes.values()))
 
     def empty(self, shape: Any, dtype: Any) -> npt.NDArray[Any]:
         """An array of this shape and type, of any content. Raises ResourceUnavailableError if it
@@ -52,9 +57,6 @@ class ArrayMemory:
             found = np.ndarray(shape, dtype, SpillFile(self._folders).reserved(size))
             return found
         found = np.empty(shape, dtype)
-        self.used += size
-        weakref.finalize(found, self._give_back, size).atexit = False
+        self._sizes[id(found)] = size
+        weakref.finalize(found, self._sizes.pop, id(found)).atexit = False
         return found
-
-    def _give_back(self, size: int) -> None:
-        self.used -= size

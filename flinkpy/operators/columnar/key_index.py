@@ -503,7 +503,7 @@ class Grown:
 
     def freeze(self) -> FrozenArray:
         """The array as it is now."""
-        return self._freezing.freeze(self.values)
+        return self._freezing.freeze(self.values, self._empty)
 
     def _replace(self, values: npt.NDArray[Any]) -> None:
         self.values = values

@@ -16,7 +16,7 @@ from flinkpy.operators.columnar.tables_by_group import key_of_group
 from flinkpy.relational.state.row_store import FrozenPart, FrozenRows
 from flinkpy.relational.state.rows_by_group import groups_of_rows, rows_by_group
 from flinkpy.state.heap.frozen_numbers import FrozenArray
-from flinkpy.state.snapshots.arrow_streams import to_bytes
+from flinkpy.state.snapshots.arrow_streams import write_stream
 from flinkpy.state.snapshots.chunked_regions import FrozenChunk, FrozenChunks
 
 
@@ -68,7 +68,7 @@ class FrozenSide(FrozenChunks):
         if not part.chunk.digest:
             groups, data = self._data(part)
             digest = blake2b(groups.tobytes(), digest_size=16)
-            digest.update(to_bytes(data))
+            write_stream(data, digest.update)
             part.chunk.digest = digest.hexdigest()
             turns.give_way()
         return part.chunk.digest

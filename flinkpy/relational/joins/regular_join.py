@@ -21,7 +21,6 @@ from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.common.types import RowKind
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
-from flinkpy.operators.columnar.tables_by_group import from_bytes
 from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.joins.frozen_side import FrozenSide
 from flinkpy.relational.joins.join_of_tables import JoinSpec
@@ -141,8 +140,8 @@ class RegularJoinOperator(UnendingJoin):
         )
         self._kept: tuple[KeptRows, KeptRows] = left, right
         for side, name in enumerate(REGIONS):
-            for each in self.backend.register_region(name, self._frozen(side)).values():
-                self._restore(from_bytes(each), side)
+            for each in self.backend.register_chunks(name, self._frozen(side)):
+                self._restore(each, side)
 
     def entries_held(self) -> int:
         return sum(map(len, self._kept))

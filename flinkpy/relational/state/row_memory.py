@@ -22,6 +22,7 @@ from flinkpy.core.options.state import (
 )
 from flinkpy.operators.columnar.array_memory import ArrayMemory
 from flinkpy.relational.picked_rows import filtered
+from flinkpy.state.snapshots.arrow_streams import write_stream
 
 _WORTH_A_FILE = 1 << 20  # bytes
 _LARGEST_CHUNK = 256 << 20  # bytes of a chunk, which has twice its size while it is made
@@ -143,27 +144,8 @@ class RowMemory:
         chunk.is_mapped = True
 
 
-class _Sink:
-    """Arrow writes to it as to a file of Python."""
-
-    closed = False
-
-    def __init__(self, file: SpillFile) -> None:
-        self._file = file
-
-    def write(self, data: bytes) -> None:
-        self._file.append([data])
-
-    def flush(self) -> None:
-        """Whoever maps the file sees what was written."""
-
-    def close(self) -> None:
-        """The file stays open."""
-
-
 def _mapped(data: pa.RecordBatch, folders: Sequence[str]) -> pa.RecordBatch:
     """The same rows in a file, in the form of Arrow's IPC, without a copy in memory."""
     file = SpillFile(folders)
-    with pa.ipc.new_stream(pa.PythonFile(_Sink(file), "w"), data.schema) as writer:
-        writer.write_batch(data)
+    write_stream(data, lambda part: file.append([part]))
     return pa.ipc.open_stream(pa.py_buffer(file.mapped())).read_next_batch()

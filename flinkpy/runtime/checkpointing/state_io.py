@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from flinkpy.core.elements import CheckpointBarrier, SavepointFormatType
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.keys import key_group_range
+from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.checkpoints import (
     ChannelState,
@@ -32,7 +33,7 @@ from flinkpy.runtime.checkpointing.saved_pieces import with_pieces
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import StateWriter
-from flinkpy.state.snapshots.keyed_pieces import is_by_groups, read_keyed
+from flinkpy.state.snapshots.keyed_pieces import is_by_groups, read_chunks, read_keyed
 from flinkpy.state.snapshots.saved_state import FrozenInPieces, FrozenState, SavedState, share_of
 
 # what a subtask's operators saved for a checkpoint that another may build on
@@ -246,7 +247,11 @@ def read_states(
 
 
 def _saved_by(
-    state: OperatorSubtaskState, reader: StateReader, max_parallelism: int, groups: range
+    state: OperatorSubtaskState,
+    reader: StateReader,
+    max_parallelism: int,
+    groups: range,
+    values: Mapping[str, Any],
 ) -> SavedState:
     """What one old subtask saved; of its keyed state all, or these groups, or nothing if there are
     none."""
@@ -257,6 +262,7 @@ def _saved_by(
     return SavedState(
         read_keyed(state, reader, max_parallelism, groups),
         None if state.operator is None else reader.read(state.operator),
+        chunks=read_chunks(state, reader, groups, spill_folders(values)),
     )
 
 
@@ -271,7 +277,7 @@ def _share(
     for subtask, state in enumerate(found.subtasks):
         owned = key_group_range(subtask, task.max_parallelism, before)
         shared = range(max(owned.start, groups.start), min(owned.stop, groups.stop))
-        saved.append(_saved_by(state, reader, task.max_parallelism, shared))
+        saved.append(_saved_by(state, reader, task.max_parallelism, shared, values))
         if state.pieces is not None and shared and not is_by_groups(state.pieces):
             pieces.append(state.pieces)
     share = share_of(saved, task.max_parallelism, task.parallelism, task.subtask_index)

@@ -30,7 +30,7 @@ from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import FileStateWriter, StateWriter
 from flinkpy.state.checkpoints.stored_checkpoints import METADATA, load_manifest
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
-from flinkpy.state.snapshots.keyed_pieces import is_by_groups, read_keyed
+from flinkpy.state.snapshots.keyed_pieces import is_by_groups, read_all_keyed
 from flinkpy.state.snapshots.keyed_snapshots import KeyedEntries, KeyedSnapshot
 from flinkpy.state.snapshots.saved_state import FrozenState, SavedState
 
@@ -75,7 +75,7 @@ def _keyed_by(
 ) -> bytes | None:
     if state.pieces is not None and not is_by_groups(state.pieces):
         raise ProgramError(_IN_PIECES.format(state.pieces.form))
-    return read_keyed(state, reader, max_parallelism, range(max_parallelism))
+    return read_all_keyed(state, reader, max_parallelism, range(max_parallelism))
 
 
 def write_state(

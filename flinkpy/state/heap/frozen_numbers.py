@@ -4,6 +4,7 @@ moment."""
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,10 @@ class FrozenArray:
     array([1, 2, 3])
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, empty: Callable[[Any, Any], Any] = np.empty) -> None:
+        """``empty`` gives the array to copy it to."""
         self._array = array
+        self._empty = empty
         self._kept: list[tuple[Any, Any]] = []
         self._is_kept = np.zeros(len(array), dtype=np.bool_)
         self._is_read = False
@@ -46,7 +49,7 @@ class FrozenArray:
 
     def read(self, turns: Turns) -> Any:
         """The array as it was."""
-        array, copied = self._array, np.empty_like(self._array)
+        array, copied = self._array, self._empty(self._array.shape, self._array.dtype)
         for start in range(0, len(array), _CHUNK):
             copied[start : start + _CHUNK] = array[start : start + _CHUNK]
             turns.give_way()
@@ -67,9 +70,9 @@ class Freezing:
     def __bool__(self) -> bool:
         return bool(self._frozen)
 
-    def freeze(self, array: object) -> FrozenArray:
-        """The array as it is now."""
-        frozen = FrozenArray(array)
+    def freeze(self, array: object, empty: Callable[[Any, Any], Any] = np.empty) -> FrozenArray:
+        """The array as it is now. ``empty`` gives the array to copy it to."""
+        frozen = FrozenArray(array, empty)
         self._frozen.append(weakref.ref(frozen))
         return frozen
 

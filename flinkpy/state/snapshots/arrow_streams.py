@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pyarrow as pa
 
 
@@ -18,3 +21,29 @@ def to_bytes(data: pa.RecordBatch | pa.Table, compression: str | None = None) ->
         writer.write(data)
     written: bytes = sink.getvalue().to_pybytes()
     return written
+
+
+def write_stream(data: pa.RecordBatch, write: Callable[[Any], object]) -> None:
+    """Gives the same bytes to ``write``, part by part."""
+    with pa.ipc.new_stream(pa.PythonFile(_Sink(write), "w"), data.schema) as writer:
+        writer.write(data)
+
+
+class _Sink:
+    """Arrow writes to it as to a file of Python."""
+
+    closed = False
+
+    def __init__(self, write: Callable[[Any], object]) -> None:
+        self.write = write
+
+    def flush(self) -> None:
+        """It has been written."""
+
+    def close(self) -> None:
+        """Nothing more is written."""
+
+
+def batches_of(stream: Any) -> Iterator[pa.RecordBatch]:
+    """The record batches of a stream, which is bytes or a mapped file."""
+    yield from pa.ipc.open_stream(stream)

@@ -7,14 +7,15 @@ writes a chunk once, and each time which of its rows are there, and what is kept
     rows-REGION-DIGEST   msgpack: the chunks of now, and of each which rows are there (bits), and
                          the columns beside these rows (an Arrow stream)
 
-A subtask that restores takes the rows of its key groups. Snapshots in one piece have a table for
-each key group, as those of other regions, and pieces become such tables when they are read."""
+A subtask that restores takes the rows of its key groups, chunk by chunk, as they may be more than
+its memory holds. Snapshots in one piece have a table for each key group, as those of other regions,
+and whoever wants one piece gets such tables."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -24,7 +25,7 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.errors import CheckpointDamagedError
-from flinkpy.state.snapshots.arrow_streams import to_bytes
+from flinkpy.state.snapshots.arrow_streams import to_bytes, write_stream
 from flinkpy.state.snapshots.frozen_tables import REGION, FrozenEntries, FrozenTable
 from flinkpy.state.snapshots.keyed_snapshots import (
     KeyedSnapshot,
@@ -36,6 +37,7 @@ from flinkpy.state.snapshots.keyed_snapshots import (
 _CHUNK, _ROWS = "chunk-", "rows-"
 _GROUP = "key_group"  # the first column of a chunk
 _VERSION = 1
+_TOGETHER = 1 << 15  # rows that an operator takes back together
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,13 @@ class ChunkedTable(FrozenTable):
 
 def pieces_of(
     regions: Mapping[str, FrozenChunks], turns: Turns
-) -> Iterator[tuple[str, Callable[[], bytes]]]:
+) -> Iterator[tuple[str, Callable[[], Iterable[bytes]]]]:
     """The names of all pieces, and what makes their bytes."""
     for region, frozen in sorted(regions.items()):
         told = []
         chunks = frozen.chunks(turns)
         for chunk in chunks:
-            yield f"{_CHUNK}{region}-{chunk.name}", partial(_chunk_bytes, chunk)
+            yield f"{_CHUNK}{region}-{chunk.name}", partial(_chunk_parts, chunk)
             beside = chunk.beside()
             told.append(
                 {
@@ -100,12 +102,86 @@ def pieces_of(
             {"version": _VERSION, "region": region, "keys": list(frozen.keys), "chunks": told}
         )
         digest = blake2b(rows, digest_size=16).hexdigest()
-        yield f"{_ROWS}{region}-{digest}", partial(bytes, rows)
+        yield f"{_ROWS}{region}-{digest}", partial(list, [rows])
 
 
 def is_of_chunks(piece: str) -> bool:
     """Whether a piece of this name is one of those above."""
     return piece.startswith((_CHUNK, _ROWS))
+
+
+@dataclass(frozen=True)
+class SavedChunks:
+    """What a subtask saved of a region in chunks, as far as it is of these key groups. ``keys`` are
+    those of all key groups. ``chunks`` has the stream of each chunk, bytes or a mapped file, and
+    what is told of its rows. The rows of one chunk are in memory at a time."""
+
+    region: str
+    keys: Sequence[int]
+    groups: range
+    chunks: Sequence[tuple[Any, Mapping[str, Any]]]
+
+    def within(self, groups: range) -> SavedChunks:
+        """The same, as far as it is of these key groups too."""
+        shared = range(max(self.groups.start, groups.start), min(self.groups.stop, groups.stop))
+        return replace(self, groups=shared)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows that are there, with the columns beside them, some thousand at a time."""
+        for _, rows in self._parts():
+            yield from rows.to_batches(max_chunksize=_TOGETHER)
+
+    def tables(self) -> list[tuple[int, tuple[int, bytes]]]:
+        """All rows: a table for each key group, with its key."""
+        found = list(self._parts())
+        if not found:
+            return []
+        of_rows = np.concatenate([groups for groups, _ in found])
+        whole = pa.concat_tables([rows for _, rows in found]).combine_chunks()
+        order = np.argsort(of_rows, kind="stable")
+        whole, of_rows = whole.take(pa.array(order)), of_rows[order]
+        groups, starts, counts = np.unique(of_rows, return_index=True, return_counts=True)
+        return [
+            (group, (self.keys[group], to_bytes(whole.slice(start, count).combine_chunks())))
+            for group, start, count in zip(groups.tolist(), starts.tolist(), counts.tolist())
+        ]
+
+    def _parts(self) -> Iterator[tuple[Any, pa.Table]]:
+        """The key groups of rows, and the rows."""
+        for stream, told in self.chunks:
+            data = pa.ipc.open_stream(stream).read_all()
+            if told["alive"] is not None:
+                bits = np.frombuffer(told["alive"], np.uint8)
+                alive = np.unpackbits(bits, count=len(data)).astype(np.bool_)
+                data = data.filter(pa.array(alive))
+            of_rows = data.column(0).to_numpy()
+            columns = dict(zip(data.schema.names[1:], data.columns[1:]))
+            if told["beside"] is not None:
+                beside = pa.ipc.open_stream(told["beside"]).read_all()
+                columns |= dict(zip(beside.schema.names, beside.columns))
+            mine = (of_rows >= self.groups.start) & (of_rows < self.groups.stop)
+            rows = pa.table(columns)
+            yield (of_rows, rows) if mine.all() else (of_rows[mine], rows.filter(pa.array(mine)))
+
+
+def saved_chunks(pieces: Mapping[str, Any], groups: range) -> list[SavedChunks]:
+    """The regions of these pieces, which are bytes or mapped files. Raises CheckpointDamagedError
+    if one is missing."""
+    import msgpack
+
+    found = []
+    for piece in sorted(pieces):
+        if not piece.startswith(_ROWS):
+            continue
+        told = msgpack.unpackb(pieces[piece])
+        region, chunks = told["region"], []
+        for chunk in told["chunks"]:
+            name = f"{_CHUNK}{region}-{chunk['name']}"
+            if name not in pieces:
+                raise CheckpointDamagedError(f"piece {name}", "a chunk of rows", "no such piece")
+            chunks.append((pieces[name], chunk))
+        found.append(SavedChunks(region, told["keys"], groups, chunks))
+    return found
 
 
 def with_chunks(
@@ -114,61 +190,20 @@ def with_chunks(
     """The snapshot with the rows of these pieces, as far as they are of these key groups."""
     states: dict[str, StateMeta] = dict(snapshot.states)
     merged = dict(snapshot.groups)
-    for piece in sorted(pieces):
-        if not piece.startswith(_ROWS):
-            continue
-        region, tables = _tables(pieces[piece], pieces, groups)
-        states[region] = REGION
+    for saved in saved_chunks(pieces, groups):
+        states[saved.region] = REGION
         both = {
-            group: {**(load_group(merged[group]) if group in merged else {}), region: [pair]}
-            for group, pair in tables
+            group: {**(load_group(merged[group]) if group in merged else {}), saved.region: [pair]}
+            for group, pair in saved.tables()
         }
         merged |= dump_groups(both.items(), Turns())
     return KeyedSnapshot(snapshot.max_parallelism, states, merged)
 
 
-def _tables(
-    rows: bytes, pieces: Mapping[str, bytes], groups: range
-) -> tuple[str, Iterable[tuple[int, tuple[int, bytes]]]]:
-    """The name of a region, and a table for each key group with its key."""
-    import msgpack
-
-    told = msgpack.unpackb(rows)
-    region, keys = told["region"], told["keys"]
-    parts, groups_of_parts = [], []
-    for chunk in told["chunks"]:
-        name = f"{_CHUNK}{region}-{chunk['name']}"
-        if name not in pieces:
-            raise CheckpointDamagedError(f"piece {name}", "a chunk of rows", "no such piece")
-        data = pa.ipc.open_stream(pieces[name]).read_all()
-        alive = np.ones(len(data), np.bool_)
-        if chunk["alive"] is not None:
-            bits = np.frombuffer(chunk["alive"], np.uint8)
-            alive = np.unpackbits(bits, count=len(data)).astype(np.bool_)
-            data = data.filter(pa.array(alive))
-        of_rows = data.column(0).to_numpy()
-        columns = dict(zip(data.schema.names[1:], data.columns[1:]))
-        if chunk["beside"] is not None:
-            beside = pa.ipc.open_stream(chunk["beside"]).read_all()
-            columns |= dict(zip(beside.schema.names, beside.columns))
-        mine = (of_rows >= groups.start) & (of_rows < groups.stop)
-        parts.append(pa.table(columns).filter(pa.array(mine)))
-        groups_of_parts.append(of_rows[mine])
-    if not parts:
-        return region, ()
-    whole = pa.concat_tables(parts).combine_chunks()
-    of_rows = np.concatenate(groups_of_parts)
-    order = np.argsort(of_rows, kind="stable")
-    whole, of_rows = whole.take(pa.array(order)), of_rows[order]
-    found, starts, counts = np.unique(of_rows, return_index=True, return_counts=True)
-    return region, [
-        (group, (keys[group], to_bytes(whole.slice(start, count).combine_chunks())))
-        for group, start, count in zip(found.tolist(), starts.tolist(), counts.tolist())
-    ]
-
-
-def _chunk_bytes(chunk: FrozenChunk) -> bytes:
+def _chunk_parts(chunk: FrozenChunk) -> list[bytes]:
     groups, data = chunk.data()
     schema = pa.schema([pa.field(_GROUP, pa.int32()), *data.schema])
     columns = [pa.array(groups, pa.int32()), *data.columns]
-    return to_bytes(pa.RecordBatch.from_arrays(columns, schema=schema))
+    parts: list[bytes] = []
+    write_stream(pa.RecordBatch.from_arrays(columns, schema=schema), parts.append)
+    return parts

@@ -15,18 +15,22 @@ long, a checkpoint refers to few earlier files: what it has in others is written
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import groupby
+from typing import Any
 
 from flinkpy.core.clock import Turns
+from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.graph.checkpoints import KeyedPieces, OperatorSubtaskState, StateHandle
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import StateWriter
 from flinkpy.state.snapshots.chunked_regions import (
     ChunkedTable,
+    SavedChunks,
     is_of_chunks,
     pieces_of,
+    saved_chunks,
     with_chunks,
 )
 from flinkpy.state.snapshots.frozen_tables import FrozenTables
@@ -40,6 +44,7 @@ from flinkpy.state.snapshots.saved_state import FrozenInPieces
 
 FORM = "key groups"  # of these pieces
 _MOST_PIECES = 128  # of all subtasks of an operator; more would make manifests long
+_WORTH_A_FILE = 1 << 16  # bytes of a chunk
 _MOST_FILES = 4  # earlier ones that a subtask's checkpoint refers to
 
 
@@ -82,18 +87,18 @@ class FrozenGroups(FrozenInPieces):
 class _OnDemand(Iterable[bytes]):
     """The bytes of a piece, made when they are written: most pieces are there already."""
 
-    def __init__(self, make: Callable[[], bytes]) -> None:
+    def __init__(self, make: Callable[[], Iterable[bytes]]) -> None:
         self._make = make
 
     def __iter__(self) -> Iterator[bytes]:
-        yield self._make()
+        return iter(self._make())
 
 
 def read_keyed(
     state: OperatorSubtaskState, reader: StateReader, max_parallelism: int, groups: range
 ) -> bytes | None:
-    """What the subtask saved of the keyed state of these groups, or of more; None if that is
-    nothing, or if only its backend can read it."""
+    """What the subtask saved of the keyed state of these groups, or of more, without what stands in
+    chunks; None if that is nothing, or if only its backend can read it."""
     if not groups or state.keyed is None:
         return None
     keyed = reader.read(state.keyed)
@@ -108,15 +113,40 @@ def read_keyed(
         and (first := _first_group(name)) < groups.stop
         and groups.start < first + length
     ]
-    found = redistribute([keyed, *pieces], groups)
-    chunks = {
-        name: reader.read(handle)
-        for name, handle in state.pieces.pieces.items()
-        if is_of_chunks(name)
-    }
-    if not chunks:
+    return redistribute([keyed, *pieces], groups)
+
+
+def read_all_keyed(
+    state: OperatorSubtaskState, reader: StateReader, max_parallelism: int, groups: range
+) -> bytes | None:
+    """The same, with what stands in chunks."""
+    found = read_keyed(state, reader, max_parallelism, groups)
+    chunks = {name: reader.read(handle) for name, handle in _chunk_pieces(state).items()}
+    if found is None or not chunks:
         return found
     return with_chunks(KeyedSnapshot.from_bytes(found), chunks, groups).to_bytes()
+
+
+def read_chunks(
+    state: OperatorSubtaskState, reader: StateReader, groups: range, folders: Sequence[str]
+) -> Sequence[SavedChunks]:
+    """What the subtask saved of these groups in chunks. They are read one at a time, into files
+    under ``folders`` that go with what is given."""
+    found: dict[str, Any] = {}
+    for name, handle in _chunk_pieces(state).items() if groups else ():
+        found[name] = data = reader.read(handle)
+        if len(data) >= _WORTH_A_FILE:
+            file = SpillFile(folders)
+            file.append([data])
+            found[name] = file.mapped()
+    return tuple(saved_chunks(found, groups))
+
+
+def _chunk_pieces(state: OperatorSubtaskState) -> dict[str, StateHandle]:
+    pieces = state.pieces
+    if pieces is None or not is_by_groups(pieces):
+        return {}
+    return {name: handle for name, handle in pieces.pieces.items() if is_of_chunks(name)}
 
 
 def is_by_groups(pieces: KeyedPieces | None) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from flinkpy.core.keys import key_group_range
 from flinkpy.graph.checkpoints import KeyedPieces
 from flinkpy.state.checkpoints.state_writer import StateWriter
+from flinkpy.state.snapshots.chunked_regions import SavedChunks
 from flinkpy.state.snapshots.keyed_snapshots import KeyedEntries, KeyedSnapshot, redistribute
 from flinkpy.state.snapshots.operator_snapshots import nothing_saved, redistribute_operator_state
 
@@ -58,12 +59,13 @@ class PreparedPieces(ABC):
 
 
 class SavedState(NamedTuple):
-    """The two kinds of state as bytes, each None where the operator has none. ``pieces``: keyed
-    state that is not in ``keyed``."""
+    """The two kinds of state as bytes, each None where the operator has none. ``pieces`` and
+    ``chunks``: keyed state that is not in ``keyed``."""
 
     keyed: bytes | None = None
     operator: bytes | None = None
     pieces: PreparedPieces | None = None
+    chunks: Sequence[SavedChunks] = ()
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,11 @@ def share_of(
     if any(each.operator is not None for each in saved):
         found = [nothing_saved() if each.operator is None else each.operator for each in saved]
         operator = redistribute_operator_state(found, parallelism)[subtask]
+    groups = key_group_range(subtask, max_parallelism, parallelism)
     return SavedState(
-        redistribute(keyed, key_group_range(subtask, max_parallelism, parallelism))
-        if keyed
-        else None,
+        redistribute(keyed, groups) if keyed else None,
         operator,
+        chunks=tuple(each.within(groups) for state in saved for each in state.chunks),
     )
 
 
