@@ -152,7 +152,9 @@ KEPT: dict[str, dict[str, str]] = {
     "KeyedFunctionOperator": {"_process_context": CONTEXT, "_timer_context": CONTEXT},
     "KeyedOperator": {"_loops": FROM_INPUT, "_select": FROM_INPUT, "pairs": FROM_INPUT},
     "KeyedReduceOperator": {"_careful": FROM_INPUT},
-    "ChangingRankOperator": dict.fromkeys(("_kept", "_limits", "_sort_keys", "_upserts"), REGION),
+    "ChangingRankOperator": dict.fromkeys(
+        ("_kept", "_limits", "_sort_keys", "_takes_back", "_upserts"), REGION
+    ),
     "LimitRowsOperator": {"_dropped": OPERATOR_STATE, "_given": OPERATOR_STATE},
     "LocalAggregatesOperator": {"_aggregates": FROM_INPUT, "_evaluates": FROM_INPUT},
     "LocalLimitOperator": {

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,8 +14,10 @@ import pyarrow as pa
 
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.keys import channel_of_key_group
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.relational.state.rows_by_group import groups_of_rows
 from tests.operators.harness import do_all
+from tests.operators.in_pieces import InPieces
 from tests.operators.joining import MAX_PARALLELISM, Gathered, Subtasks
 
 Change: TypeAlias = "tuple[str, tuple[Any, ...]]"
@@ -69,12 +73,19 @@ class ChangingSubtasks(Subtasks):
         return self.output.changes[before:]
 
     def run_changes(self, changes: Sequence[Change | str], size: int) -> list[Change]:
-        """What comes of changes in batches of this size, with restarts between them."""
-        for part in parts_of(changes, size):
-            if part == RESTART:
-                self.restart(1 if not self._keys else len(self.operators) % 3 + 1)
-            else:
-                self.take(part)
+        """What comes of changes in batches of this size, with restarts between them: from
+        checkpoints in pieces, if they are incremental."""
+        with TemporaryDirectory() as folder:
+            checkpoints = InPieces(self, Path(folder))
+            for part in parts_of(changes, size):
+                parallelism = 1 if not self._keys else len(self.operators) % 3 + 1
+                if part != RESTART:
+                    self.take(part)
+                elif self._configuration.get(CHECKPOINT_INCREMENTAL.key):
+                    checkpoints.take()
+                    checkpoints.restart(parallelism)
+                else:
+                    self.restart(parallelism)
         return self.output.changes
 
 

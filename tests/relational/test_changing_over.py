@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from flinkpy.common.changelog_mode import ALL_CHANGES
 from flinkpy.common.logical_types.logical_type import BigIntType
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.relational.ordering.changing_over import ChangingOverOperator
 from flinkpy.sql.rex.relational_terms import Frame, OverGroup
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
@@ -53,7 +54,8 @@ def over_in_python(rows: Counter[Any]) -> Counter[Any]:
 @given(st.data())
 def test_what_is_left_is_over_of_the_rows_that_are_left(data: st.DataObject) -> None:
     changes = data.draw(st.one_of(changelogs(), inserts()))
-    subtasks = ChangingSubtasks(lambda: operator("RANGE"), ROWS, (0,))
+    options = {CHECKPOINT_INCREMENTAL.key: data.draw(st.booleans())}
+    subtasks = ChangingSubtasks(lambda: operator("RANGE"), ROWS, (0,), options)
     given_changes = subtasks.run_changes(changes, data.draw(SIZES))
     net: Counter[Any] = Counter()
     for change in changes:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.state import COLUMNS_MEMORY
 from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.ranks.changing_rank import ChangingRankOperator, ChangingRankSpec
@@ -37,6 +38,7 @@ ORDERS = (
     (SortKey(1, descending=True),),
     (),
 )
+IN_PIECES: dict[str, Any] = {CHECKPOINT_INCREMENTAL.key: True}
 RANGES = ((1, 1), (1, 2), (1, 3), (2, 3), (3, 3), (2, 1 << 62))
 
 
@@ -74,7 +76,7 @@ def check(
 def test_of_rows_that_are_added_the_best_are_given(
     data: st.DataObject, changes: list[Any], size: int
 ) -> None:
-    check(data.draw(specs(APPEND)), changes, size)
+    check(data.draw(specs(APPEND)), changes, size, data.draw(st.sampled_from([{}, IN_PIECES])))
 
 
 @settings(max_examples=40)
@@ -82,7 +84,7 @@ def test_of_rows_that_are_added_the_best_are_given(
 def test_of_rows_that_change_the_best_are_given(
     data: st.DataObject, changes: list[Any], size: int
 ) -> None:
-    memory = data.draw(st.sampled_from([{}, {COLUMNS_MEMORY.key: "0 b"}]))
+    memory = data.draw(st.sampled_from([{}, {COLUMNS_MEMORY.key: "0 b"}, IN_PIECES]))
     check(data.draw(specs(RETRACT)), changes, size, memory)
 
 
@@ -103,13 +105,21 @@ def rising(draw: Any) -> list[Change | str]:
 
 
 @settings(max_examples=24)
-@given(rising(), SIZES, st.sampled_from(RANGES[:-1]), st.booleans(), st.sampled_from([(0,), (1,)]))
+@given(
+    rising(),
+    SIZES,
+    st.sampled_from(RANGES[:-1]),
+    st.booleans(),
+    st.sampled_from([(0,), (1,)]),
+    st.booleans(),
+)
 def test_rows_that_only_rise_are_found_by_their_key(
-    changes: list[Any], size: int, wanted: Any, gives_rank: bool, partition: Any
+    changes: list[Any], size: int, wanted: Any, gives_rank: bool, partition: Any, in_pieces: bool
 ) -> None:
     order = (SortKey(3, descending=True, nulls_first=False),)
     rank = RankSpec("ROW_NUMBER", partition, order, wanted[0], wanted[1], gives_rank)
-    check(ChangingRankSpec(rank, UPDATE_FAST, ALL_CHANGES, (0, 1)), changes, size)
+    spec = ChangingRankSpec(rank, UPDATE_FAST, ALL_CHANGES, (0, 1))
+    check(spec, changes, size, IN_PIECES if in_pieces else {})
 
 
 @settings(max_examples=24)

@@ -18,14 +18,13 @@ from hypothesis import strategies as st
 from flinkpy.common.types import RowKind
 from flinkpy.core.ids import JobId, OperatorId
 from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
-from flinkpy.graph.checkpoints import OperatorSubtaskState
 from flinkpy.sql.rex.relational_terms import JoinKind
 from flinkpy.state.canonical.canonical_reader import read_canonical
 from flinkpy.state.canonical.canonical_writer import Place, write_canonical
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
-from flinkpy.state.snapshots.keyed_pieces import read_chunks, read_keyed
-from flinkpy.state.snapshots.saved_state import FrozenInPieces, SavedState
-from tests.operators.joining import BARRIER, MAX_PARALLELISM, Subtasks
+from flinkpy.state.snapshots.saved_state import SavedState
+from tests.operators.in_pieces import InPieces
+from tests.operators.joining import BARRIER, MAX_PARALLELISM
 from tests.relational.joins_row_by_row import Row
 from tests.relational.test_regular_join import (
     LAYOUTS,
@@ -91,50 +90,6 @@ def test_a_savepoint_of_a_join_has_its_rows_in_typed_columns(
     assert Counter(row for kind, row in found if kind is RowKind.DELETE) == Counter(
         (*row, *((1.0, 9, 9) if row[0] == 1 else (None, None, None))) for row in ROWS
     )
-
-
-class InPieces:
-    """Checkpoints in pieces of the subtasks of a join."""
-
-    def __init__(self, of: Subtasks, folder: Path) -> None:
-        self._of = of
-        self._storage = FileCheckpointStorage(str(folder), JobId("job"))
-        self._number = 0
-        self.states: list[OperatorSubtaskState] = []
-
-    def take(self) -> tuple[int, int]:
-        """The bytes that were written, and those of all pieces."""
-        self._number += 1
-        before, self.states = self.states, []
-        found = known = 0
-        for index, operator in enumerate(self._of.operators):
-            frozen = operator.freeze_state(BARRIER).keyed
-            assert isinstance(frozen, FrozenInPieces)
-            base = before[index].pieces if index < len(before) else None
-            with self._storage.state_writer(self._number, f"0a-{index}", 0) as writer:
-                rest, pieces = frozen.write_pieces(base, writer)
-                assert rest is not None
-                self.states.append(OperatorSubtaskState(writer.write(rest), None, pieces))
-            handles = set(pieces.pieces.values())
-            found += sum(each.length for each in handles)
-            if base is not None:
-                known += sum(each.length for each in handles & set(base.pieces.values()))
-        return found - known, found
-
-    def restart(self, parallelism: int) -> None:
-        """From the last checkpoint, as another number of subtasks."""
-        reader = self._storage.reader(f"{self._storage.job_dir}/chk-{self._number}")
-        groups = range(MAX_PARALLELISM)
-        saved = [
-            SavedState(
-                read_keyed(each, reader, MAX_PARALLELISM, groups),
-                chunks=read_chunks(each, reader, groups, ()),
-            )
-            for each in self.states
-        ]
-        self._of.close()
-        self._of.start(parallelism, saved)
-        self.states = []
 
 
 @settings(max_examples=8)

@@ -27,9 +27,9 @@ from flinkpy.relational.state import waiting_rows
 from flinkpy.relational.state.rows_by_group import groups_of_rows
 from flinkpy.sql.rex.relational_terms import JoinKind
 from tests.operators.harness import do_all
+from tests.operators.in_pieces import InPieces
 from tests.operators.joining import MAX_PARALLELISM
 from tests.relational.changing_subtasks import KINDS, ChangingSubtasks, batch_of
-from tests.relational.test_savepoints_of_joins import InPieces
 
 pytest.importorskip("rocksdict")
 

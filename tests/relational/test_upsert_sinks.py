@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.relational.row_by_row.drop_update_before import DropUpdateBeforeOperator
 from flinkpy.relational.sinks.materialiser import MaterialiserOperator
 from flinkpy.relational.sinks.net_changes import NetChangesOperator
@@ -38,11 +39,12 @@ class PlainMaterialiser:
 
 
 @settings(max_examples=24)
-@given(changelogs(), SIZES)
-def test_the_last_row_of_a_key_stands(changes: list[Any], size: int) -> None:
+@given(changelogs(), SIZES, st.booleans())
+def test_the_last_row_of_a_key_stands(changes: list[Any], size: int, in_pieces: bool) -> None:
     plain = PlainMaterialiser()
     expected = [each for change in changes if change != RESTART for each in plain.take(change)]
-    of = ChangingSubtasks(lambda: MaterialiserOperator(ROWS, (0,)), ROWS, (0,))
+    options = {CHECKPOINT_INCREMENTAL.key: in_pieces}
+    of = ChangingSubtasks(lambda: MaterialiserOperator(ROWS, (0,)), ROWS, (0,), options)
     found = of.run_changes(changes, size)
     if size == 1:
         assert found == expected

@@ -18,7 +18,6 @@ import pyarrow as pa
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.operators.columnar.array_memory import Empty
 from flinkpy.operators.columnar.key_index import Grown
-from flinkpy.relational.joins.frozen_side import FrozenSide
 from flinkpy.relational.joins.row_changes import RowChanges, net_of_copies, net_of_versions
 from flinkpy.relational.joins.row_identities import (
     ColumnIdentities,
@@ -28,6 +27,7 @@ from flinkpy.relational.joins.row_identities import (
 )
 from flinkpy.relational.relational_operator import with_schema
 from flinkpy.relational.state.expiry_of_numbers import Expiry
+from flinkpy.relational.state.frozen_chunks import RowsInChunks
 from flinkpy.relational.state.multi_map import MultiMap, Numbers, RowsOfKeys, SingleRows, by_key
 from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
@@ -177,10 +177,10 @@ class KeptRows:
 
     # -- snapshots ---------------------------------------------------------------------------------
 
-    def freeze(self, keys: Sequence[int], max_parallelism: int) -> FrozenSide:
+    def freeze(self, keys: Sequence[int], max_parallelism: int) -> RowsInChunks:
         """The rows of now, whose key groups are those of these columns."""
         columns = self._frozen_columns()
-        return FrozenSide(self.store.freeze(), columns, self.store.schema, keys, max_parallelism)
+        return RowsInChunks(self.store.freeze(), columns, self.store.schema, keys, max_parallelism)
 
     def _frozen_columns(self) -> dict[str, FrozenArray]:
         """What is kept of each row beside its values, by number."""

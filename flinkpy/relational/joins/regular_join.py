@@ -22,13 +22,13 @@ from flinkpy.common.types import RowKind
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.spilling.held_bytes import held_bytes
-from flinkpy.relational.joins.frozen_side import FrozenSide
 from flinkpy.relational.joins.join_of_tables import JoinSpec
 from flinkpy.relational.joins.kept_rows import JoinInput, KeptRows, kept_rows
 from flinkpy.relational.joins.row_changes import DELETE, INSERT, UPDATE_BEFORE, RowChanges
 from flinkpy.relational.joins.unending_join import UnendingJoin
 from flinkpy.relational.picked_rows import taken
 from flinkpy.relational.relational_operator import ROWS_AT_ONCE, empty_batch, with_schema
+from flinkpy.relational.state.frozen_chunks import RowsInChunks
 from flinkpy.relational.state.multi_map import Numbers, by_key
 from flinkpy.relational.state.row_store import RowStore
 from flinkpy.sql.rex.relational_terms import JoinKind
@@ -159,7 +159,7 @@ class RegularJoinOperator(UnendingJoin):
 
     # -- snapshots ---------------------------------------------------------------------------------
 
-    def _frozen(self, side: int) -> Callable[[], FrozenSide]:
+    def _frozen(self, side: int) -> Callable[[], RowsInChunks]:
         keys = self._came_by[side]
         return lambda: self._kept[side].freeze(keys, self.context.task.max_parallelism)
 

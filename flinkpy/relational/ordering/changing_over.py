@@ -4,7 +4,6 @@ computed before and after it, as in BATCH, and what differs goes out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
 from flinkpy.common.types import RowKind
-from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -56,17 +54,14 @@ class ChangingOverOperator(KeyedStateOperator, RelationalOperator):
     def open(self) -> None:
         self._functions = OpenedCalls(self.group.calls, self.context)
         self._rows = OrderedRows(self.inputs, self.group.partition, self.ttl_ms, self.context)
-        saved = self.backend.register_region(ROWS, self._freeze)
-        keyed, rows = self._rows.restore(saved.values())
-        self._rows.first.add(keyed.ids[keyed.codes], rows)
+        saved = self.backend.register_chunks(ROWS, self._rows.freeze)
+        for keyed, rows, _ in self._rows.restore(saved):
+            self._rows.first.add(keyed.ids[keyed.codes], rows)
 
     def close(self) -> None:
         if hasattr(self, "_functions"):
             self._functions.close()
         super().close()
-
-    def _freeze(self) -> Callable[[Turns], dict[int, bytes]]:
-        return self._rows.freeze()
 
     def free_memory(self) -> None:
         self._rows.free_memory()
@@ -119,4 +114,4 @@ class ChangingOverOperator(KeyedStateOperator, RelationalOperator):
         kept.first.remove(ids[:count][gone], rows[gone])
         kept.store.delete(rows[gone])
         new = count + np.flatnonzero(stays[count:])
-        kept.first.add(ids[new], kept.add(data.take(pa.array(new)), places[new]))
+        kept.first.add(ids[new], kept.add(data.take(pa.array(new)), places[new], ids[new]))

@@ -9,7 +9,7 @@ found, and the best of them move up; more than are needed, so that this is seldo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, INSERT_ONLY, ChangelogMode
 from flinkpy.common.types import RowKind
-from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm
@@ -37,6 +36,7 @@ from flinkpy.relational.relational_operator import RelationalOperator, empty_bat
 from flinkpy.relational.state.ordered_rows import OrderedRows
 from flinkpy.relational.state.taken_back import contents, taken_back
 from flinkpy.sql.physical.physical_nodes import RankStrategy
+from flinkpy.state.snapshots.chunked_regions import FrozenChunks
 
 REGIONS = {
     RankStrategy.APPEND: "top",
@@ -50,6 +50,8 @@ _TAKES = {
 }
 _KINDS = (np.int64, np.int64, np.bool_)
 _MOST = 1 << 60  # of rows that are kept
+_RESTORED = 1 << 14  # partitions that are ranked together
+TAKES_BACK = "$takes back"  # beside the rows of a log in chunks: 1 of those that do
 _FEW = 64  # rows of a log that take others back, before it is cleaned
 
 
@@ -116,10 +118,11 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
             self._upserts = UpsertNumbers(self.spec.upsert_key, store, empty)
         self._takes_back = Grown(np.bool_, False, empty)  # by row of a log
         self._takers = Grown(np.int64, 0, empty)  # by partition: how many rows of its log do
-        saved = self.backend.register_region(REGIONS[self.spec.strategy], self._freeze)
-        keyed, rows = self._kept.restore(saved.values())
-        if len(rows):
-            self._restore(keyed.ids, keyed.codes, rows)
+        saved = self.backend.register_chunks(REGIONS[self.spec.strategy], self._freeze)
+        for keyed, rows, marks in self._kept.restore(saved):
+            self._take_back(keyed.ids[keyed.codes], rows, marks)
+        for begin in range(0, self._kept.size, _RESTORED):
+            self._rank_again(np.arange(begin, min(begin + _RESTORED, self._kept.size)))
 
     def free_memory(self) -> None:
         self._kept.free_memory()
@@ -242,20 +245,20 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
         kept.first.add(of_ids[moves], of.rows[moves])
         comes = np.flatnonzero(is_best & of.is_new)
         came = of.came.chosen(~of.rows[comes])
-        rows = self._added(replace(came, places=of.places[comes]))
+        rows = self._added(replace(came, places=of.places[comes]), of_ids[comes])
         kept.first.add(of_ids[comes], rows)
         if self.ttl_ms and not self._logs:
             kept.touch(np.unique(of_ids[comes]))
         is_full = self._is_full(ids)
         self._limits.put(ids[is_full], last.filter(pa.array(is_full)))
 
-    def _added(self, came: Newcomers) -> Any:
-        """The numbers of these rows, which are kept from now on."""
-        rows = self._kept.add(came.data, came.places)
+    def _added(self, came: Newcomers, ids: Any) -> Any:
+        """The numbers of these rows of these partitions, which are kept from now on."""
+        rows = self._kept.add(came.data, came.places, ids)
         self._sort_keys.put(rows, self._sort_keys.of(came.data))
         if self._upserts is not None:
             self._upserts.put(rows, came.data)
-        self._takes_back.reach(self._kept.store.size)[rows] = ~came.added
+        self._takes_back.put(rows, ~came.added, self._kept.store.size)
         return rows
 
     def _last(self, of: Contenders, is_best: Any, new: Ranks, ids: Any) -> pa.RecordBatch:
@@ -274,7 +277,8 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
     # -- the log of rows that are not among the best -----------------------------------------------
 
     def _log(self, came: Newcomers, ids: Any) -> None:
-        rows, partitions = self._added(came), ids[came.partitions]
+        partitions = ids[came.partitions]
+        rows = self._added(came, partitions)
         self._kept.others.add(partitions, rows)
         self._takers.reach(self._kept.size)
         np.add.at(self._takers.values, partitions[~came.added], 1)
@@ -346,30 +350,39 @@ class ChangingRankOperator(KeyedStateOperator, RelationalOperator):
 
     # -- snapshots ---------------------------------------------------------------------------------
 
-    def _freeze(self) -> Callable[[Turns], dict[int, bytes]]:
+    def _freeze(self) -> FrozenChunks:
         if not self._logs:
             return self._kept.freeze()
-        takes_back = self._takes_back.reach(self._kept.store.size).copy()
+        self._takes_back.reach(self._kept.store.size)
+        return self._kept.freeze(_rest, {TAKES_BACK: self._takes_back.freeze()})
 
-        def rest(data: pa.RecordBatch, rows: Any) -> Any:
-            is_added = ~takes_back[rows]
-            if is_added.all():
-                return is_added
-            return taken_back(contents(data), np.arange(len(rows)), is_added)[0]
-
-        return self._kept.freeze(rest)
-
-    def _restore(self, ids: Any, codes: Any, rows: Any) -> None:
+    def _take_back(self, partitions: Any, rows: Any, marks: Mapping[str, Any]) -> None:
+        """Rows of a snapshot belong to these partitions. They are ranked when all are there."""
         kept = self._kept
-        (kept.others if self._logs else kept.first).add(ids[codes], rows)
-        self._takes_back.reach(kept.store.size)
+        (kept.others if self._logs else kept.first).add(partitions, rows)
+        takes_back = marks.get(TAKES_BACK, np.zeros(len(rows), np.int64)) > 0
+        self._takes_back.put(rows, takes_back, kept.store.size)
         data = kept.store.take(rows)
         self._sort_keys.put(rows, self._sort_keys.of(data))
         if self._upserts is not None:
             self._upserts.put(rows, data)
-        nobody = Newcomers(empty_batch(self.inputs), *(np.empty(0, kind) for kind in _KINDS))
-        of = self._contenders(codes, rows, np.full(len(rows), not self._logs), nobody)
-        self._keep(of, of.added, of.ranks(of.added), ids)
+
+    def _rank_again(self, ids: Any) -> None:
+        """Ranks the rows that these partitions have from a snapshot."""
+        at, rows = self._clean_log(ids) if self._logs else self._kept.first.pairs(ids)
+        if len(rows):
+            nobody = Newcomers(empty_batch(self.inputs), *(np.empty(0, kind) for kind in _KINDS))
+            of = self._contenders(at, rows, np.full(len(rows), not self._logs), nobody)
+            self._keep(of, of.added, of.ranks(of.added), ids)
+        self._forget_empty(ids)
+
+
+def _rest(data: pa.RecordBatch, beside: Mapping[str, Any]) -> Any:
+    """Which rows of a log stand, in the order in which they came."""
+    is_added = beside[TAKES_BACK] == 0
+    if is_added.all():
+        return is_added
+    return taken_back(contents(data), np.arange(len(is_added)), is_added)[0]
 
 
 def _renumbered(codes: Any, ids: Any) -> tuple[Any, Any]:

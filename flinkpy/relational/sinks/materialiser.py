@@ -3,14 +3,13 @@ an order of their own. All that are there are kept, and the last of them stands 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from flinkpy.common.changelog_mode import ALL_CHANGES, ChangelogMode
-from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import columns, explained
@@ -40,12 +39,9 @@ class MaterialiserOperator(KeyedStateOperator, RelationalOperator):
 
     def open(self) -> None:
         self._rows = OrderedRows(self.schema, self.keys, self.ttl_ms, self.context)
-        saved = self.backend.register_region(ROWS, self._freeze)
-        keyed, rows = self._rows.restore(saved.values())
-        self._rows.first.add(keyed.ids[keyed.codes], rows)
-
-    def _freeze(self) -> Callable[[Turns], dict[int, bytes]]:
-        return self._rows.freeze()
+        saved = self.backend.register_chunks(ROWS, self._rows.freeze)
+        for keyed, rows, _ in self._rows.restore(saved):
+            self._rows.first.add(keyed.ids[keyed.codes], rows)
 
     def free_memory(self) -> None:
         self._rows.free_memory()
@@ -92,7 +88,7 @@ class MaterialiserOperator(KeyedStateOperator, RelationalOperator):
         kept.first.remove(ids[:count][gone], rows[gone])
         kept.store.delete(rows[gone])
         new = count + np.flatnonzero(stay[count:])
-        kept.first.add(ids[new], kept.add(data.take(pa.array(new)), places[new]))
+        kept.first.add(ids[new], kept.add(data.take(pa.array(new)), places[new], ids[new]))
 
 
 def _last(order: Any, keys: Any, mask: Any, count: int) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,21 @@ from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, KeyIndex
 from flinkpy.operators.context import OperatorContext
 from flinkpy.relational.key_columns import key_names
-from flinkpy.relational.relational_operator import one_record_batch
 from flinkpy.relational.state.expiry_of_numbers import Expiry
+from flinkpy.relational.state.frozen_chunks import FrozenColumn, OfKeys, RowsInChunks
 from flinkpy.relational.state.multi_map import MultiMap
 from flinkpy.relational.state.row_memory import RowMemory
 from flinkpy.relational.state.row_store import RowStore
 from flinkpy.relational.state.rows_by_key import keys_of
-from flinkpy.relational.state.saved_rows import SavedRows
+from flinkpy.relational.state.saved_rows import WRITTEN, SavedRows
+from flinkpy.state.heap.frozen_numbers import FrozenArray
+from flinkpy.state.snapshots.chunked_regions import FrozenChunk, FrozenChunks
 
+PLACE = "$place"  # beside rows in chunks
 _SWEPT = 4  # keys are looked at for each row that comes
 Numbers = npt.NDArray[np.int64]
+# Which of these rows are there, by what is beside them
+Rest: TypeAlias = Callable[[pa.RecordBatch, Mapping[str, Any]], Any]
 
 
 class OrderedRows:
@@ -41,7 +46,8 @@ class OrderedRows:
         self.first, self.others = MultiMap(self.empty), MultiMap(self.empty)
         self._context = context
         self._index = KeyIndex(key_names(len(self.keys) or 1), empty=self.empty)
-        self._places = Grown(np.int64, 0, self.empty)  # by row: how many came before it
+        # by row: how many came before it; with a TTL, its key
+        self._places, self._keys = Grown(np.int64, 0, self.empty), Grown(np.int32, 0, self.empty)
         self._next = 0  # place
         self._expiry = Expiry(ttl_ms, self.empty) if ttl_ms else None
         self._saved = SavedRows(schema, keys, context.task.max_parallelism)
@@ -74,10 +80,12 @@ class OrderedRows:
         """Where these rows are in the order in which they came."""
         return self._places.values.take(rows)
 
-    def add(self, data: pa.RecordBatch, places: Numbers) -> Numbers:
-        """Keeps rows, and gives their numbers; they are in no list yet."""
+    def add(self, data: pa.RecordBatch, places: Numbers, keys: Numbers) -> Numbers:
+        """Keeps rows with these keys, and gives their numbers; they are in no list yet."""
         rows = self.store.add(data)
-        self._places.reach(self.store.size)[rows] = places
+        self._places.put(rows, places, self.store.size)
+        if self._expiry is not None:
+            self._keys.put(rows, keys, self.store.size)
         return rows
 
     def touch(self, keys: Numbers) -> None:
@@ -107,37 +115,65 @@ class OrderedRows:
     # -- snapshots ---------------------------------------------------------------------------------
 
     def freeze(
-        self, rest: Callable[[pa.RecordBatch, Numbers], Any] | None = None
-    ) -> Callable[[Turns], dict[int, bytes]]:
-        """What gives the rows of now by key group, in the order in which they came. ``rest`` is
-        given the rows and their numbers, and says which of them are there."""
-        store, schema, places = self.store.freeze(), self.store.schema, self._places.values.copy()
-        written = None
+        self, rest: Rest | None = None, marks: Mapping[str, FrozenArray] | None = None
+    ) -> FrozenChunks:
+        """The rows of now, in the order in which they came. A snapshot in one piece has those that
+        ``rest`` leaves, one in chunks has all, with these ``marks`` beside them."""
+        written: FrozenColumn | None = None
         if self._expiry is not None:
-            written = np.zeros(self.store.size, np.int64)
-            for each in (self.first, self.others):
-                at, rows = each.pairs(np.arange(self._index.size))
-                written[rows] = self._expiry.written(at)
+            self._keys.reach(self.store.size)
+            written = OfKeys(self._keys.freeze(), self._expiry.freeze())
+        self._places.reach(self.store.size)
+        columns = {} if written is None else {WRITTEN: written}
+        columns |= {PLACE: self._places.freeze(), **(marks or {})}
+        schema, groups = self.store.schema, self._context.task.max_parallelism
+        chunks = RowsInChunks(self.store.freeze(), columns, schema, self.keys, groups)
+        return _FrozenInOrder(chunks, self._saved, rest)
 
-        def ordered() -> tuple[pa.RecordBatch, Any]:
-            parts = store.batches()
-            data = one_record_batch([each for each, _ in parts], schema)
-            rows = np.concatenate([np.empty(0, np.int64), *(each for _, each in parts)])
-            order = np.argsort(places[rows])
-            data, rows = data.take(pa.array(order)), rows[order]
-            if rest is not None:
-                stays = rest(data, rows)
-                data, rows = data.filter(pa.array(stays)), rows[stays]
-            return data, None if written is None else written[rows]
+    def restore(
+        self, saved: Iterable[pa.RecordBatch]
+    ) -> Iterator[tuple[KeyedBatch, Numbers, Mapping[str, Any]]]:
+        """Takes back what ``freeze`` has given. Gives, for some at a time, the keys of the rows,
+        their numbers, and their marks; they are in no list yet."""
+        width, now_ms = len(self.store.schema), self._context.clock.time_ms()
+        for each in saved:
+            beside = dict(zip(each.schema.names[width:], each.columns[width:]))
+            data, written = self._saved.apart(
+                each.select(range(width + (WRITTEN in beside))), now_ms
+            )
+            keyed = self._index.of(keys_of(data, self.keys))
+            if self._expiry is not None:
+                self._expiry.set_written(keyed.ids, written[keyed.firsts])
+            places = np.arange(self._next, self._next + len(written))
+            if PLACE in beside:
+                places = beside.pop(PLACE).to_numpy()
+            self._next = max(self._next, int(places.max(initial=-1)) + 1)
+            marks = {name: column.to_numpy() for name, column in beside.items()}
+            yield keyed, self.add(data, places, keyed.ids[keyed.codes]), marks
 
-        return self._saved.frozen(ordered)
 
-    def restore(self, saved: Iterable[bytes]) -> tuple[KeyedBatch, Numbers]:
-        """Takes back what ``freeze`` has given. Gives the keys of the rows, and their numbers; they
-        are in no list yet."""
-        data, written = self._saved.restored(saved, self._context.clock.time_ms())
-        keyed = self._index.of(keys_of(data, self.keys))
-        if self._expiry is not None:
-            self._expiry.set_written(keyed.ids, written[keyed.firsts])
-        self._next = data.num_rows
-        return keyed, self.add(data, np.arange(data.num_rows))
+class _FrozenInOrder(FrozenChunks):
+    """Rows with their places."""
+
+    def __init__(self, chunks: RowsInChunks, saved: SavedRows, rest: Rest | None) -> None:
+        self._chunks = chunks
+        self._saved = saved
+        self._rest = rest
+        self.keys = chunks.keys
+
+    def chunks(self, turns: Turns) -> Sequence[FrozenChunk]:
+        return self._chunks.chunks(turns)
+
+    def __call__(self, turns: Turns) -> Mapping[int, bytes]:
+        return self._saved.frozen(lambda: self._in_order(turns))(turns)
+
+    def _in_order(self, turns: Turns) -> tuple[pa.RecordBatch, Any]:
+        """The rows that ``rest`` leaves, and when each was written to."""
+        data, beside = self._chunks.all(turns)
+        order = np.argsort(beside[PLACE])
+        beside = {name: values[order] for name, values in beside.items()}
+        data, written = data.take(pa.array(order)), beside.get(WRITTEN)
+        if self._rest is None:
+            return data, written
+        stays = self._rest(data, beside)
+        return data.filter(pa.array(stays)), None if written is None else written[stays]

@@ -1,11 +1,11 @@
-"""The rows of one side of a join as they were at a barrier."""
+"""Rows of a store, and what is kept beside them, as they were at a barrier."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.tables_by_group import key_of_group
+from flinkpy.relational.relational_operator import one_record_batch
 from flinkpy.relational.state.row_store import FrozenPart, FrozenRows
 from flinkpy.relational.state.rows_by_group import groups_of_rows, rows_by_group
 from flinkpy.state.heap.frozen_numbers import FrozenArray
@@ -20,20 +21,42 @@ from flinkpy.state.snapshots.arrow_streams import write_stream
 from flinkpy.state.snapshots.chunked_regions import FrozenChunk, FrozenChunks
 
 
-class FrozenSide(FrozenChunks):
+class FrozenColumn(Protocol):
+    """What was kept of each row beside its values."""
+
+    def read(self, turns: Turns) -> Any:
+        """It by number."""
+        ...
+
+
+class OfKeys:
+    """A FrozenColumn: what was kept of the key of each row. ``keys`` has the keys of rows,
+    ``values`` what is kept of keys."""
+
+    def __init__(self, keys: FrozenArray, values: FrozenArray) -> None:
+        self._keys = keys
+        self._values = values
+
+    def read(self, turns: Turns) -> Any:
+        values = self._values.read(turns)
+        return values[np.minimum(self._keys.read(turns), len(values) - 1)]
+
+
+class RowsInChunks(FrozenChunks):
     """``columns`` are kept of each row beside its values, by number. ``key_columns`` decide about
     the key group of a row."""
 
     def __init__(
         self,
         rows: FrozenRows,
-        columns: Mapping[str, FrozenArray],
+        columns: Mapping[str, FrozenColumn],
         schema: pa.Schema,
         key_columns: Sequence[int],
         max_parallelism: int,
     ) -> None:
         self._rows = rows
         self._columns = columns
+        self._values = schema
         self._beside = pa.schema([pa.field(name, pa.int64()) for name in columns])
         self._schema = pa.schema([*schema, *self._beside])
         self._key_columns = key_columns
@@ -50,6 +73,13 @@ class FrozenSide(FrozenChunks):
             turns.give_way()
         found = rows_by_group(parts, self._schema, self._key_columns, self._max_parallelism, turns)
         return {self.keys[group]: data for group, data in found.items()}
+
+    def all(self, turns: Turns) -> tuple[pa.RecordBatch, dict[str, Any]]:
+        """All rows that are there, in any order, and what is kept of each beside its values."""
+        found = self._rows.batches()
+        numbers = np.concatenate([np.empty(0, np.int64), *(each for _, each in found)])
+        beside = {name: each.read(turns)[numbers] for name, each in self._columns.items()}
+        return one_record_batch([each for each, _ in found], self._values), beside
 
     def chunks(self, turns: Turns) -> Sequence[FrozenChunk]:
         read = self._read(turns)
@@ -85,5 +115,5 @@ class FrozenSide(FrozenChunks):
         return [each.read(turns) for each in self._columns.values()]
 
     def _of_rows(self, numbers: npt.NDArray[Any], read: Sequence[Any]) -> pa.RecordBatch:
-        arrays = [pa.array(values[numbers], pa.int64()) for values in read]
+        arrays = [pa.array(values[numbers].astype(np.int64)) for values in read]
         return pa.RecordBatch.from_arrays(arrays, schema=self._beside)
