@@ -3,9 +3,11 @@ is complete."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -251,6 +253,36 @@ def test_batches_that_are_held_do_not_stop_the_reading() -> None:
             world.close()
             server.job_ended()
             assert len(list(server)) == 20
+
+
+def test_batches_that_wait_for_a_checkpoint_lie_in_a_file_beyond_some_megabytes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(held_results, "IN_MEMORY", 10)
+    held = held_results.HeldResults([str(tmp_path)])
+    before = len(os.listdir("/dev/fd"))
+    batches = [bytes([at]) * 6 for at in range(5)]
+    assert held.take(0, 0, 1, [*batches, Marker(1, 1)]) == []
+    assert len(os.listdir("/dev/fd")) == before + 1
+    shown = [batch for _, batch in held.take(0, 0, 1, [Complete(0, 0, 1)])]
+    assert [type(each) for each in shown] == [bytes, *[held_results.FrameOnDisk] * 4]
+    assert [each if isinstance(each, bytes) else each.read() for each in shown] == batches
+    assert list(map(len, shown)) == [6] * 5
+    del shown
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_program_is_given_what_waited_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_results, "IN_MEMORY", 1_000)
+    with collecting() as server:
+        world = SinkWorld(server.sink())
+        for at in range(20):
+            world.operators[0].process_batch(RowBatch([f"{at}" * 1000]))
+        world.complete(world.barrier())
+        world.end_input()
+        world.close()
+        server.job_ended()
+        assert list(server) == [f"{at}" * 1000 for at in range(20)]
 
 
 def test_what_a_paused_program_has_not_read_of_an_earlier_attempt_comes_before_the_later_ones() -> (

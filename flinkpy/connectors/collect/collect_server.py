@@ -17,7 +17,7 @@ import select
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,8 @@ class CollectServer:
     """Listens for the sinks of one job. Iterating yields the records, in order per subtask, until
     ``job_ended`` was called and everything has been read.
 
-    ``host`` is the address to listen on; the workers must be able to reach it. Iterating raises the
+    ``host`` is the address to listen on; the workers must be able to reach it. Results that wait
+    for a checkpoint, beyond some megabytes, lie in files under ``folders``. Iterating raises the
     error given to ``job_ended``.
 
     >>> with CollectServer() as server:                     # doctest: +SKIP
@@ -73,11 +74,12 @@ class CollectServer:
         clock: Clock = SYSTEM_CLOCK,
         queue_bytes: int = QUEUE_BYTES,
         decode: Callable[[bytes], Any] = pickle.loads,
+        folders: Sequence[str] = (),
     ) -> None:
         self._decode = decode
         self.token = secrets.token_bytes(32)
         self._clock = clock
-        self._results = CollectedResults(queue_bytes)
+        self._results = CollectedResults(queue_bytes, folders)
         self._listener = socket.create_server((host, 0))
         self._listener.setblocking(False)
         self.host, self.port = host, self._listener.getsockname()[1]

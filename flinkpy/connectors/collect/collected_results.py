@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from flinkpy.connectors.collect.held_results import HeldResults
+from flinkpy.connectors.collect.held_results import FrameOnDisk, HeldResults, Payload
 from flinkpy.network.wire.client_channel import UNKNOWN, Frame, IncomingChannel
 
 
@@ -21,20 +22,20 @@ class Taken(NamedTuple):
 
 class CollectedResults:
     """A queue of about ``most_bytes`` between the thread that reads from the sinks and the one that
-    iterates."""
+    iterates. What waits for a checkpoint may lie in files under ``folders``."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, folders: Sequence[str] = ()) -> None:
         self._most_bytes = most_bytes
         # Taken directly and not through the condition, in which Ctrl-C could interrupt and leave it
         # locked.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         # (subtask, payload); None: the records given of the subtask are void
-        self._queue: deque[tuple[int, bytes | None]] = deque()
+        self._queue: deque[tuple[int, Payload | None]] = deque()
         self._attempts: dict[int, int] = {}  # subtask -> the latest
         # subtasks of whose latest attempt something was taken from the queue
         self._given: set[int] = set()
-        self._held = HeldResults()
+        self._held = HeldResults(folders)
         self._error: BaseException | None = None
         # of a job that has failed: the newest that is complete
         self._checkpoint_id: int | None = None
@@ -85,7 +86,10 @@ class CollectedResults:
             if payload is not None:
                 self.queued_bytes -= len(payload)
                 self._given.add(subtask)
-            return Taken(subtask, payload, was_full and not self.is_full)
+            made_room = was_full and not self.is_full
+        if isinstance(payload, FrameOnDisk):
+            payload = payload.read()
+        return Taken(subtask, payload, made_room)
 
     # -- the reading thread ------------------------------------------------------------------------
 
@@ -116,7 +120,7 @@ class CollectedResults:
             self._queue.append((subtask, None))
             self._changed.notify_all()
 
-    def _show(self, batches: list[tuple[int, bytes]]) -> None:
+    def _show(self, batches: Sequence[tuple[int, Payload]]) -> None:
         if batches:
             self.batches += len(batches)
             self._queue.extend(batches)

@@ -7,22 +7,65 @@ Nothing else of a broken stream is ever shown, as the later attempt makes it aga
 before any could, its JobMaster says which checkpoint is the newest that is complete.
 
 Held batches are not counted against the bound of what is read ahead: the notice that frees them
-stands behind them. So between two checkpoints the program keeps all of the results."""
+stands behind them. So between two checkpoints the program keeps all of the results; what is more
+than some megabytes lies in files."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.network.wire.client_channel import Complete, Frame, Marker
+
+IN_MEMORY = 16 << 20  # bytes of the batches of a stream before its next marker
+
+
+class FrameOnDisk:
+    """A batch that lies in a file. The file is gone when all of its batches are."""
+
+    __slots__ = ("_file", "_length", "_offset")
+
+    def __init__(self, file: SpillFile, frame: bytes) -> None:
+        self._file, self._length, self._offset = file, len(frame), file.append([frame])
+
+    def __len__(self) -> int:
+        return self._length
+
+    def read(self) -> bytes:
+        return self._file.read(self._offset, self._length)
+
+
+Payload: TypeAlias = "bytes | FrameOnDisk"
+
+
+class _Part:
+    """The batches in front of a marker."""
+
+    def __init__(self) -> None:
+        self.batches: list[Payload] = []
+        self._size = 0
+        self._file: SpillFile | None = None
+
+    def add(self, frame: bytes, folders: Sequence[str]) -> None:
+        self._size += len(frame)
+        if self._size <= IN_MEMORY:
+            self.batches.append(frame)
+            return
+        if self._file is None:
+            self._file = SpillFile(folders)
+        self.batches.append(FrameOnDisk(self._file, frame))
 
 
 @dataclass
 class _Stream:
     """``parts``: closed by a marker, oldest first. ``open``: behind the last marker."""
 
-    parts: deque[tuple[Marker, list[bytes]]] = field(default_factory=deque)
-    open: list[bytes] = field(default_factory=list)
+    folders: Sequence[str]
+    parts: deque[tuple[Marker, list[Payload]]] = field(default_factory=deque)
+    open: _Part = field(default_factory=_Part)
     parallelism: int = 0
     last: int = 0  # marker received
     complete: int = 0  # the last marker whose checkpoint is
@@ -31,24 +74,24 @@ class _Stream:
 
     def add(self, frame: bytes | Marker) -> None:
         if isinstance(frame, bytes):
-            self.open.append(frame)
+            self.open.add(frame, self.folders)
         else:
-            self.parts.append((frame, self.open))
-            self.open, self.last = [], frame.number
+            self.parts.append((frame, self.open.batches))
+            self.open, self.last = _Part(), frame.number
 
-    def shown(self) -> list[bytes]:
+    def shown(self) -> list[Payload]:
         """What is complete, and was not shown before."""
-        found: list[bytes] = []
+        found: list[Payload] = []
         while self.parts and self.parts[0][0].number <= self.complete:
             found += self.parts.popleft()[1]
         if self.is_over and self.last >= self.complete:  # all that counts was shown
             self.parts.clear()
-            self.open.clear()
+            self.open = _Part()
         return found
 
 
 class HeldResults:
-    """The streams of all subtasks and attempts, by both.
+    """The streams of all subtasks and attempts, by both. Files lie in ``folders``.
 
     >>> held = HeldResults()
     >>> held.take(0, 0, 1, [b"a", Marker(1, 7), b"b"])
@@ -72,15 +115,16 @@ class HeldResults:
     [(0, b'c')]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folders: Sequence[str] = ()) -> None:
+        self._folders = folders
         self._streams: dict[tuple[int, int], _Stream] = {}
 
     def take(
         self, subtask: int, attempt: int, parallelism: int, frames: list[Frame]
-    ) -> list[tuple[int, bytes]]:
+    ) -> list[tuple[int, Payload]]:
         """Frames as they came in a stream; gives back the batches that can be shown now, each with
         its subtask."""
-        found: list[tuple[int, bytes]] = []
+        found: list[tuple[int, Payload]] = []
         own = self._stream(subtask, attempt)
         own.parallelism = parallelism
         for frame in frames:
@@ -100,17 +144,17 @@ class HeldResults:
                     found += [(subtask, batch) for batch in own.shown()]
         return found
 
-    def _end_before(self, subtask: int, attempt: int, parallelism: int) -> list[bytes]:
+    def _end_before(self, subtask: int, attempt: int, parallelism: int) -> list[Payload]:
         """No more of the subtask's earlier attempts will be complete. Of those with another
         parallelism, other subtasks may have more to say."""
-        found: list[bytes] = []
+        found: list[Payload] = []
         for (other, earlier), stream in self._streams.items():
             if other == subtask and earlier < attempt and stream.parallelism == parallelism:
                 stream.is_over = True
                 found += stream.shown()
         return found
 
-    def job_failed(self, checkpoint_id: int) -> list[tuple[int, bytes]]:
+    def job_failed(self, checkpoint_id: int) -> list[tuple[int, Payload]]:
         """No task says more, and this checkpoint is the newest that is complete. Gives back what it
         has and nobody could say: a job that starts from it does not make that again. Only the
         latest attempts count: what is left of earlier ones was made again."""
@@ -131,4 +175,4 @@ class HeldResults:
         self._streams = {key: stream for key, stream in self._streams.items() if key[0] != subtask}
 
     def _stream(self, subtask: int, attempt: int) -> _Stream:
-        return self._streams.setdefault((subtask, attempt), _Stream())
+        return self._streams.setdefault((subtask, attempt), _Stream(self._folders))

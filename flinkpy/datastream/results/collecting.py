@@ -10,6 +10,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.program.prompts import on_interrupt, user_code
 from flinkpy.core.source_places import shorten
 from flinkpy.datastream.env.submission import own_host, submit
@@ -193,7 +194,8 @@ def execute_and_collect(
     before the job ends. ``as_table``: only the last result of each key."""
     from flinkpy.connectors.collect.collect_server import CollectServer
 
-    server = CollectServer(own_host(stream.program))
+    folders = spill_folders(stream.program.values)
+    server = CollectServer(own_host(stream.program), folders=folders)
     job: Any = None
     try:
         _keep_order(
