@@ -4,11 +4,16 @@ interval around that of the left one.
 A row is kept as long as a row that is in time may meet it. Then it goes, and if it met none and its
 side is kept (LEFT, RIGHT, FULL), it goes out with nulls. A row that comes late meets what is still
 kept, as in Flink. Results may be older than the watermark by the length of the interval, so the
-watermark goes on later by that."""
+watermark goes on later by that.
+
+Rows beyond their share of memory lie in mapped files, with what finds them, as those of regular
+joins do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,18 +25,23 @@ from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.column_operators import explained
 from flinkpy.operators.columnar.key_index import KeyIndex
 from flinkpy.operators.columnar.tables_by_group import from_bytes
+from flinkpy.operators.spilling.held_bytes import held_bytes
+from flinkpy.relational.joins.frozen_keyed_rows import MET, FrozenKeyedRows
 from flinkpy.relational.joins.join_of_tables import JoinSpec
-from flinkpy.relational.joins.keyed_rows import Chunk, KeyedRows
+from flinkpy.relational.joins.keyed_rows import KeyedRows
 from flinkpy.relational.joins.unending_join import UnendingJoin
 from flinkpy.relational.key_columns import key_names
-from flinkpy.relational.relational_operator import ROWS_AT_ONCE, one_record_batch, pieces
+from flinkpy.relational.relational_operator import (
+    ROWS_AT_ONCE,
+    one_record_batch,
+    pieces,
+    with_schema,
+)
 from flinkpy.relational.row_times import milliseconds
 from flinkpy.relational.state.group_times import GroupTimes, Saved
-from flinkpy.relational.state.rows_by_group import rows_by_group
 from flinkpy.sql.rex.relational_terms import Interval
 
 REGIONS = ("left", "right")
-_MET = "$met"
 _FAR = 1 << 62  # times beyond are as good as without end
 _SPARE_KEYS = 1 << 12
 
@@ -54,7 +64,7 @@ class IntervalRowsJoinOperator(UnendingJoin):
 
     def open(self) -> None:
         super().open()
-        self._sides = KeyedRows(self.left), KeyedRows(self.right)
+        self._sides = KeyedRows(self.left, self._memory), KeyedRows(self.right, self._memory)
         spec, interval, task = self.spec, self.interval, self.context.task
         self._time_columns = interval.left_time, interval.right_time
         # a row of each side at t meets rows of the other from t + lower to t + upper
@@ -64,33 +74,26 @@ class IntervalRowsJoinOperator(UnendingJoin):
         self._keeps = spec.keeps_left, spec.keeps_right
         self._times = GroupTimes(task), GroupTimes(task)
         for side, name in enumerate(REGIONS):
-            saved = self.backend.register_region(name, self._frozen(side))
-            for each in self._times[side].restore(saved):
-                self._take_back(from_bytes(each), side)
+            times = self.backend.register_region(name, self._frozen_times(side))
+            # snapshots of before had the rows beside the times
+            earlier = map(from_bytes, self._times[side].restore(times))
+            rows = self.backend.register_chunks(f"{name} rows", self._frozen_rows(side))
+            for each in chain(earlier, rows):
+                self._take_back(each, side)
 
     # -- snapshots ---------------------------------------------------------------------------------
 
-    def _frozen(self, side: int) -> Callable[[], Callable[[Turns], Saved]]:
-        return lambda: self._freeze(side)
+    def _frozen_times(self, side: int) -> Callable[[], Callable[[Turns], Saved]]:
+        return lambda: self._times[side].freeze(lambda turns: {})
 
-    def _freeze(self, side: int) -> Callable[[Turns], Saved]:
-        over = self._over(side)
-        chunks = [(each, each.met.copy()) for each in self._sides[side].chunks]
-        schema = pa.schema([*self._schemas[side], pa.field(_MET, pa.bool_())])
-        keys, max_parallelism = self._columns[side], self.context.task.max_parallelism
-
-        def rows(turns: Turns) -> dict[int, bytes]:
-            parts = []
-            for chunk, met in chunks:
-                data = chunk.data.append_column(_MET, pa.array(met))
-                parts.append(data.filter(pa.array(chunk.times > over)))
-            return rows_by_group(parts, schema, keys, max_parallelism, turns)
-
-        return self._times[side].freeze(rows)
+    def _frozen_rows(self, side: int) -> Callable[[], FrozenKeyedRows]:
+        schema, keys = self._schemas[side], self._columns[side]
+        most = self.context.task.max_parallelism
+        return lambda: FrozenKeyedRows(self._sides[side], self._over(side), schema, keys, most)
 
     def _take_back(self, saved: pa.RecordBatch, side: int) -> None:
-        data = saved.select(self._schemas[side].names)
-        met = saved.column(_MET).to_numpy(zero_copy_only=False).copy()
+        data = with_schema(saved.select(self._schemas[side].names), self._schemas[side])
+        met = saved.column(MET).to_numpy(zero_copy_only=False).copy()
         self._sides[side].add(data, self.numbers(data, side)[0], self._times_of(data, side), met)
 
     # -- rows --------------------------------------------------------------------------------------
@@ -101,6 +104,12 @@ class IntervalRowsJoinOperator(UnendingJoin):
 
     def entries_held(self) -> int:
         return sum(map(len, self._sides))
+
+    def bytes_held(self) -> int:
+        return held_bytes(self._sides, self._index)
+
+    def free_memory(self) -> None:
+        self._memory.free()
 
     def take(self, batch: ColumnBatch, side: int) -> None:
         self.emit_together(self._joined_rows(batch.data, side))
@@ -185,8 +194,7 @@ class IntervalRowsJoinOperator(UnendingJoin):
         with explained(None, self.context):
             self.emit_together(self._alone_for_ever())
             for side, rows in enumerate(self._sides):
-                over = self._over(side)
-                rows.drop(lambda chunk, over=over: chunk.times <= over)
+                rows.drop_until(self._over(side))
             if len(self._index) > 2 * self.entries_held() + _SPARE_KEYS:
                 self._forget_keys()
         if watermark.timestamp == MAX_TIMESTAMP:
@@ -197,19 +205,19 @@ class IntervalRowsJoinOperator(UnendingJoin):
     def _alone_for_ever(self) -> Iterator[pa.RecordBatch]:
         """The rows that go without having met one, if they are to be kept."""
         for side, rows in enumerate(self._sides):
-            over = self._over(side)
             for chunk in rows.chunks if self._keeps[side] else ():
-                alone = np.flatnonzero((chunk.times <= over) & ~chunk.met)
+                over = chunk.over(self._over(side))
+                alone = over[~chunk.met[over]]
                 if len(alone):
                     chunk.met[alone] = True
                     yield self._padded(chunk.data.take(pa.array(alone)), side)
 
     def _forget_keys(self) -> None:
         """Numbers the keys anew, when most of them have no rows any more."""
-        self._index = KeyIndex(key_names(len(self._columns[0])))
-        old: list[list[Chunk]] = [rows.chunks for rows in self._sides]
-        self._sides = KeyedRows(self.left), KeyedRows(self.right)
-        for side, chunks in enumerate(old):
-            for each in chunks:
-                ids = self.numbers(each.data, side)[0]
-                self._sides[side].add(each.data, ids, each.times, each.met)
+        names = key_names(len(self._columns[0]))
+        self._index = KeyIndex(names, empty=self._memory.arrays.empty)
+        for side, rows in enumerate(self._sides):
+            rows.number_anew(partial(self._ids, side))
+
+    def _ids(self, side: int, data: pa.RecordBatch) -> Any:
+        return self.numbers(data, side)[0]

@@ -35,6 +35,7 @@ REGIONS = ("left", "right")
 VERSIONS = "versions"
 SORTED_BYTES = 32 << 20  # of rows that go out may be in memory; with less, runs have small blocks
 _KIND = "$kind"
+_BESIDE = (_KIND, pa.int8()), (ARRIVAL, pa.int64())
 # rows that go out, and beside them the kinds, and where rows are numbered the arrivals, of the left
 Results: TypeAlias = "tuple[pa.RecordBatch, pa.RecordBatch]"
 
@@ -157,9 +158,7 @@ class TemporalRowsJoinOperator(UnendingJoin):
     def _as_the_left_came(self, results: Iterable[Results]) -> Iterator[Results]:
         """The same in the order of arrival. What has no room in memory lies in files meanwhile."""
         at = len(self.schema)
-        schema = self.schema.append(self._held[0].field(_KIND)).append(
-            pa.field(ARRIVAL, pa.int64())
-        )
+        schema = pa.schema([*self.schema, *(pa.field(name, kind) for name, kind in _BESIDE)])
         folders = spill_folders(self.context.configuration)
         memory = OperatorMemory(max(SORTED_BYTES, self._waiting[0].memory()), folders)
         ordered = SortedRuns((SortKey(at + 1),), schema, memory)

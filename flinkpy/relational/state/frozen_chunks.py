@@ -96,10 +96,7 @@ class RowsInChunks(FrozenChunks):
     def _name(self, part: FrozenPart, turns: Turns) -> str:
         """A digest of the chunk's rows, which is computed once."""
         if not part.chunk.digest:
-            groups, data = self._data(part)
-            digest = blake2b(groups.tobytes(), digest_size=16)
-            write_stream(data, digest.update)
-            part.chunk.digest = digest.hexdigest()
+            part.chunk.digest = digest_of(*self._data(part))
             turns.give_way()
         return part.chunk.digest
 
@@ -117,3 +114,10 @@ class RowsInChunks(FrozenChunks):
     def _of_rows(self, numbers: npt.NDArray[Any], read: Sequence[Any]) -> pa.RecordBatch:
         arrays = [pa.array(values[numbers].astype(np.int64)) for values in read]
         return pa.RecordBatch.from_arrays(arrays, schema=self._beside)
+
+
+def digest_of(groups: Any, data: pa.RecordBatch) -> str:
+    """The name of rows of these key groups."""
+    digest = blake2b(groups.tobytes(), digest_size=16)
+    write_stream(data, digest.update)
+    return digest.hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,28 @@ class Chunk:
             return self.data, self.numbers
         return filtered(self.data, self.alive), self.numbers[self.alive]
 
+    def lie_in_files(self, memory: RowMemory) -> None:
+        """The data goes to a file; so do the numbers, if the memory has no room for them."""
+        self.data = memory.mapped(self.data)
+        numbers = memory.arrays.empty(len(self), np.int32)
+        numbers[:] = self.numbers
+        self.numbers = numbers
+        self.is_mapped = True
+
+
+class RowsTogether(Protocol):
+    """Rows that go to a file together."""
+
+    @property
+    def is_mapped(self) -> bool: ...
+
+    @property
+    def data_bytes(self) -> int: ...
+
+    def lie_in_files(self, memory: RowMemory) -> None:
+        """The data goes to a file of this memory."""
+        ...
+
 
 class RowMemory:
     """The memory that the chunks of some row stores, and the arrays that find their rows, may take
@@ -89,7 +111,7 @@ class RowMemory:
         self.arrays = ArrayMemory(None if limit is None else limit // 2, folders)
         """Those that find rows: they may take half of the limit."""
         self._folders = tuple(folders)
-        self._of_stores: list[list[Chunk]] = []
+        self._of_stores: list[Sequence[RowsTogether]] = []
 
     @staticmethod
     def configured(values: Mapping[str, Any]) -> RowMemory:
@@ -106,7 +128,7 @@ class RowMemory:
             return _LARGEST_CHUNK
         return max(_WORTH_A_FILE, min(_LARGEST_CHUNK, self.limit))
 
-    def watch(self, chunks: list[Chunk]) -> None:
+    def watch(self, chunks: Sequence[RowsTogether]) -> None:
         """The chunks of another store, which changes the list when it has others."""
         self._of_stores.append(chunks)
 
@@ -120,7 +142,7 @@ class RowMemory:
         for chunk in there:
             if used <= self.limit:
                 break
-            self._map(chunk)
+            chunk.lie_in_files(self)
             used -= chunk.data_bytes
 
     def free(self) -> None:
@@ -129,23 +151,15 @@ class RowMemory:
         for chunk in self._in_memory():
             if chunk.data_bytes < _WORTH_A_FILE:
                 break
-            self._map(chunk)
+            chunk.lie_in_files(self)
 
-    def _in_memory(self) -> list[Chunk]:
+    def _in_memory(self) -> list[RowsTogether]:
         """The chunks that are in no file, the largest first."""
         there = [each for chunks in self._of_stores for each in chunks if not each.is_mapped]
         return sorted(there, key=lambda each: each.data_bytes, reverse=True)
 
-    def _map(self, chunk: Chunk) -> None:
-        chunk.data = _mapped(chunk.data, self._folders)
-        numbers = self.arrays.empty(len(chunk), np.int32)
-        numbers[:] = chunk.numbers
-        chunk.numbers = numbers
-        chunk.is_mapped = True
-
-
-def _mapped(data: pa.RecordBatch, folders: Sequence[str]) -> pa.RecordBatch:
-    """The same rows in a file, in the form of Arrow's IPC, without a copy in memory."""
-    file = SpillFile(folders)
-    write_stream(data, lambda part: file.append([part]))
-    return pa.ipc.open_stream(pa.py_buffer(file.mapped())).read_next_batch()
+    def mapped(self, data: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows in a file, in the form of Arrow's IPC, without a copy in memory."""
+        file = SpillFile(self._folders)
+        write_stream(data, lambda part: file.append([part]))
+        return pa.ipc.open_stream(pa.py_buffer(file.mapped())).read_next_batch()

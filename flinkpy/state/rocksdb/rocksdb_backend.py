@@ -155,8 +155,10 @@ class RocksDBKeyedStateBackend(TableBackend):
         return FrozenPlaces(places, lambda found: keeps(entries.pairs_at(found)), table.form.dump)
 
     def freeze(self, in_pieces: bool = False) -> FrozenKeyedState:
-        if not (in_pieces and self._config.incremental and self._opened is not None):
+        if not (in_pieces and self._config.incremental):
             return super().freeze()
+        if self._opened is None:
+            return FrozenGroups(self._frozen_tables())
         for table in self._tables.values():
             self._refuse_strays(table)
         # since the cache was written, it is known
