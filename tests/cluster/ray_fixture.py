@@ -17,7 +17,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -229,10 +229,15 @@ def finish(process: subprocess.Popen[str], timeout: float = PATIENCE_S) -> Finis
 
 
 @contextmanager
-def ray_cluster(folder: Path) -> Iterator[RayCluster]:
-    """Ends when its process's standard input closes."""
+def ray_cluster(folder: Path, variables: Mapping[str, str] | None = None) -> Iterator[RayCluster]:
+    """Ends when its process's standard input closes. ``variables`` are further ones of its
+    environment."""
     with subprocess.Popen(
-        [sys.executable, "-c", _HEAD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _HEAD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(variables or {})},
     ) as head:
         assert head.stdin is not None
         assert head.stdout is not None

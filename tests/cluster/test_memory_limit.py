@@ -5,10 +5,11 @@ that it was for memory, with what the worker had told last."""
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from tests.cluster.ray_fixture import RayCluster
+from tests.cluster.ray_fixture import RayCluster, ray_cluster
 
 pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.timeout(400)]
 
@@ -113,3 +114,57 @@ def test_a_worker_that_the_system_kills_is_told_as_such_with_its_last_figures(
     assert told is not None, done.err
     assert 80 <= int(told[1]) <= 95
     assert "keeps (1/1): state in memory" in done.err, done.err
+
+
+HOARDS = """
+import itertools, time
+from flinkpy.connectors.source_api.python_source import PythonSource
+from flinkpy.datastream import StreamExecutionEnvironment
+
+class Endless(PythonSource):
+    bounded = False
+    def splits(self, parallelism):
+        return [0]
+    def read(self, split, position):
+        return itertools.count(position)
+
+kept = []
+def keep(number):
+    if len(kept) < 400:
+        kept.append(b"x" * (20 << 20))
+        time.sleep(0.04)
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_source(Endless(), None, "endless").map(keep).name("hoards").print()
+env.execute("hoards")
+"""
+
+
+def test_a_worker_that_rays_own_monitor_kills_is_told_as_such(tmp_path: Path) -> None:
+    """The cluster's nodes may have 3 GB more than what the machine uses now."""
+    memory = {
+        name: int(number) << 10
+        for name, number in re.findall(r"(\w+): +(\d+) kB", Path("/proc/meminfo").read_text())
+    }
+    used = memory["MemTotal"] - memory["MemAvailable"]
+    threshold = (used + (3 << 30)) / memory["MemTotal"]
+    variables = {
+        "RAY_memory_usage_threshold": f"{threshold:.3f}",
+        "RAY_memory_monitor_refresh_ms": "100",
+    }
+    with ray_cluster(tmp_path, variables) as ray:
+        done = ray.flinkpy(
+            "run",
+            "-t",
+            "ray-application",
+            "-p",
+            "1",
+            "-D",
+            "heartbeat.interval=500 ms",
+            *STARTS,
+            ray.job(HOARDS),
+            timeout=WITHIN_S,
+        )
+    assert done.code == 1
+    assert "killed for memory" in done.err, done.err
+    assert "connection" not in done.err

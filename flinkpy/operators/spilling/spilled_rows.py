@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ class SpilledRows:
 
     def __init__(self, file: BatchFile) -> None:
         self._file = file
-        self._places: list[Place] = []
+        # of each block what a Place has: as objects the places of 10 GB took a fifth of 64 MB
+        self._places = array("q")
         self.rows = 0
         self.nbytes = 0
         """Their size in memory."""
@@ -22,15 +24,19 @@ class SpilledRows:
     def append(self, data: pa.RecordBatch) -> None:
         """Writes more rows."""
         place = self._file.append(data)
-        self._places.append(place)
+        self._places.extend(place)
         self.rows += place.rows
         self.nbytes += place.nbytes
 
     @property
     def rows_of_block(self) -> int:
         """The most rows that were written at once."""
-        return max((place.rows for place in self._places), default=0)
+        return max((place.rows for place in self._each()), default=0)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time, in the order in which they were written."""
-        return (self._file.read(place) for place in self._places)
+        return map(self._file.read, self._each())
+
+    def _each(self) -> Iterator[Place]:
+        size = len(Place._fields)
+        return (Place(*self._places[at : at + size]) for at in range(0, len(self._places), size))
