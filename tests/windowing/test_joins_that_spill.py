@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark
 from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.spilling.spilled_slices import SpilledSlices
 from flinkpy.windowing.assigners import TumblingEventTimeWindows
 from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
 from flinkpy.windowing.joins.spilled_columns import ColumnsForm
 from flinkpy.windowing.joins.spilled_sides import SidesForm
-from flinkpy.windowing.joins.spilled_slices import SpilledSlices
 from flinkpy.windowing.joins.window_co_group import WindowCoGroupOperator
 from flinkpy.windowing.joins.window_join import WindowJoinOperator
 from tests.open_files import open_spill_files

@@ -33,6 +33,7 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.join_functions import joining
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
+from flinkpy.operators.spilling.spilled_slices import SpilledSlices
 from flinkpy.operators.spilling.spills_in_batch import SpillsInBatch
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import Moment, emit_results
@@ -45,7 +46,6 @@ from flinkpy.windowing.joins.frozen_slices import FrozenSlices, Held, Saved
 from flinkpy.windowing.joins.join_loops import Part, add_by_key
 from flinkpy.windowing.joins.slices_on_disk import Sides, SlicesOnDisk
 from flinkpy.windowing.joins.spilled_sides import SidesForm
-from flinkpy.windowing.joins.spilled_slices import SpilledSlices
 from flinkpy.windowing.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 

@@ -26,13 +26,13 @@ from flinkpy.operators.columnar.tables_by_group import (
     group_numbers,
     key_of_group,
 )
+from flinkpy.operators.spilling.spilled_slices import SpilledSlices
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.heap.sampled_sizes import bytes_of_parts
 from flinkpy.state.slice_log import RestoredLog, SliceLog, restored_log, to_leave
 from flinkpy.state.snapshots.arrow_streams import to_bytes
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
 from flinkpy.windowing.joins.spilled_columns import ColumnsForm, OneSide
-from flinkpy.windowing.joins.spilled_slices import SpilledSlices
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from flinkpy.operators.columnar.column_operators import one_batch
 from flinkpy.operators.columnar.tables_by_group import by_group, from_bytes, group_numbers
+from flinkpy.operators.spilling.spilled_slices import PieceForm
 from flinkpy.state.snapshots.arrow_streams import to_bytes
-from flinkpy.windowing.joins.spilled_slices import PieceForm
 
 _COPIES = 2  # of the data of rows that are joined: one is their window's
 _ROW = 64  # bytes of a row's number and its place by key

@@ -10,8 +10,8 @@ from typing import ClassVar
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.memory import SizeEstimator
 from flinkpy.operators.batch.sorting import RecordPickler
+from flinkpy.operators.spilling.spilled_slices import PieceForm
 from flinkpy.windowing.joins.slices_on_disk import Sides, by_hash
-from flinkpy.windowing.joins.spilled_slices import PieceForm
 
 _RECORD = 150  # bytes that a record takes beside itself: in the lists, and in a dict by its key
 
