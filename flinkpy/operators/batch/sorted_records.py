@@ -13,7 +13,7 @@ from typing import Any
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.core.memory import SizeEstimator
-from flinkpy.operators.batch.sorting import RecordPickler
+from flinkpy.operators.spilling.record_pickler import RecordPickler
 
 RUNS_AT_ONCE = 64
 _CHUNK = 1024  # records

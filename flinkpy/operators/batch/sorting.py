@@ -13,18 +13,15 @@ import heapq
 import pickle
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from flinkpy.core.elements import MIN_TIMESTAMP, RowBatch
-from flinkpy.core.errors import ProgramError
 from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.core.keys import canonical_key, stable_hash
 from flinkpy.core.memory import SizeEstimator
-from flinkpy.core.program.by_value import StreamPickler
-from flinkpy.core.program.program_pickler import dumps_any
+from flinkpy.operators.spilling.record_pickler import RecordPickler
 
 NO_TIME = MIN_TIMESTAMP - 1  # stands for the timestamp of a record that has none
 CHUNK = 4096  # records
@@ -202,21 +199,6 @@ class KeyGroups:
         )
 
 
-class RecordPickler:
-    """Pickles records that this process reads again: so classes of the user's ``__main__`` by name
-    only."""
-
-    def __init__(self) -> None:
-        self._by_value = StreamPickler(only_here=True)
-
-    def dumps(self, items: object) -> bytes:
-        """The items as bytes. Raises ProgramError for what cannot be pickled."""
-        try:
-            return pickle.dumps(items, 5)
-        except Exception:
-            return _dumped_by_value(items, self._by_value)
-
-
 class _Group(NamedTuple):
     """One key of one run, with the place of its chunks."""
 
@@ -280,15 +262,3 @@ def _chunks(items: Iterator[Item]) -> Chunks:
 
 def _completed(items: list[Any]) -> list[Item]:
     return [(NO_TIME, 0, value) for value in items]
-
-
-def _dumped_by_value(items: object, by_value: StreamPickler) -> bytes:
-    with suppress(Exception):  # a lambda among them, for one
-        return by_value.dumps(items)
-    try:
-        return dumps_any(items)
-    except Exception as error:
-        raise ProgramError(
-            f"records of a batch job cannot be spilled: {error}; emit plain values, tuples, "
-            "rows or picklable objects"
-        ) from error

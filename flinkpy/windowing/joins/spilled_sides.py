@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from flinkpy.core.keys import canonical_keys
 from flinkpy.core.memory import SizeEstimator
-from flinkpy.operators.batch.sorting import RecordPickler
+from flinkpy.operators.spilling.record_pickler import RecordPickler
 from flinkpy.operators.spilling.spilled_slices import PieceForm
 from flinkpy.windowing.joins.slices_on_disk import Sides, by_hash
 
