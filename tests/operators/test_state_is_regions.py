@@ -108,6 +108,7 @@ KEPT: dict[str, dict[str, str]] = {
     "SortOperator": {"_sorted": BATCH},
     "HoldsWindows": {"_held": REGION},
     "IntervalJoinOperator": {
+        "_spilled": BATCH,
         "_buffers": REGION,
         "_watermark": "the time of the input, which comes again",
         "_copies": FROM_INPUT,

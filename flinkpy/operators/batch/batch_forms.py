@@ -279,7 +279,9 @@ class Timeless(BatchOperator):
             self.memory_weights = {MemoryKind.OPERATOR: 1}
 
     def backend_kind(self, context: OperatorContext) -> StateBackendKind:
-        return super().backend_kind(context) if self._spills is None else StateBackendKind.HASHMAP
+        if self._spills is None or not OperatorMemory.is_limited_in(context):
+            return super().backend_kind(context)
+        return StateBackendKind.HASHMAP
 
     def open(self) -> None:
         if self._spills is not None:

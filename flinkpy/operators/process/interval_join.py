@@ -3,16 +3,17 @@ interval around the left one's.
 
 Both sides are kept per key, sorted by time, so two bisections find the partners of a record. A
 record is dropped when the watermark shows that no more partners can come. An index beside the state
-(``expiries``) says when the first record of each key and side is to be dropped."""
+(``expiries``) says when the first record of each key and side is to be dropped. In a batch job, in
+which time stands still, all records stay, in files if need be (``spilled_joins``)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, MutableMapping
 from itertools import islice, repeat
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, isolated
@@ -24,10 +25,15 @@ from flinkpy.operators.key_selectors import close_selectors, open_selectors
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.operators.process.expiries import expiries
 from flinkpy.operators.process.join_functions import ProcessJoinContext, never_joins
+from flinkpy.operators.process.spilled_joins import JOINED, SpilledJoin
 from flinkpy.operators.row_batches import rows
 from flinkpy.operators.rows.keyed import key_function
+from flinkpy.operators.spilling.spills_in_batch import SpillsInBatch
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.operators.yielding import emit_results
+
+if TYPE_CHECKING:  # it imports Arrow
+    from flinkpy.operators.spilling.operator_memory import OperatorMemory
 
 BUFFERS = "_interval join buffers"  # the name of the state
 EXPIRIES = "_interval join expiries"  # of what says when they end
@@ -37,7 +43,7 @@ EXPIRIES = "_interval join expiries"  # of what says when they end
 Buffers: TypeAlias = "tuple[list[int], list[Any], list[int], list[Any]]"
 
 
-class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
+class IntervalJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, TwoInputOperator):
     """Joins left and right records with ``left + lower <= right <= left + upper`` (milliseconds,
     both inclusive). If ``lower > upper``, as two exclusive bounds can make it, it joins nothing.
     ``late_tags`` are the side outputs for late records of the left and of the right side."""
@@ -63,6 +69,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self.late_tags = late_tags
 
     parks = True
+    _spilled: SpilledJoin | None = None  # in a batch job
     at_once: ClassVar[int] = 1 << 12  # keys whose records are dropped, or counted, together
 
     # -- life --------------------------------------------------------------------------------------
@@ -82,6 +89,14 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             self._make_expiries()
         elif not self.context.object_reuse:  # nobody looks at all the records that are on disk
             self._copy_from_now_on()
+
+    def spill_to(self, memory: OperatorMemory) -> None:
+        self._spilled = SpilledJoin(memory)
+
+    def free_memory(self) -> None:
+        if self._spilled is not None:
+            self._spilled.spill(self._buffers, 0)
+        super().free_memory()
 
     def close(self) -> None:
         try:
@@ -117,12 +132,10 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._copies, self._process = True, isolated(self._process)
 
     def process_batch1(self, batch: Batch) -> Work:
-        return self._join(self._in_time(rows(batch), 0), 0, self.lower, self.upper, self._keep_left)
+        return self._take(self._in_time(rows(batch), 0), 0)
 
     def process_batch2(self, batch: Batch) -> Work:
-        return self._join(
-            self._in_time(rows(batch), 1), 1, -self.upper, -self.lower, self._keep_right
-        )
+        return self._take(self._in_time(rows(batch), 1), 1)
 
     def _in_time(self, batch: RowBatch, side: int) -> RowBatch:
         """The batch without late records, which are those before the watermark. A record exactly at
@@ -157,14 +170,62 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             self.output.emit_side(tag, late)
         return good
 
-    def _join(self, batch: RowBatch, side: int, low: int, high: int, keep: int) -> Work:
+    def _take(self, batch: RowBatch, side: int) -> Work:
+        spilled = self._spilled
+        if spilled is None or not spilled.waits:
+            yield from self._join(batch, side)
+            self._after_batch(len(batch))
+            if spilled is not None:
+                spilled.note(batch)
+        else:
+            batch, keys = self._with_keys(batch, side)
+            spilled.wait(side, keys, batch)
+        if spilled is not None:
+            spilled.spill(self._buffers)
+
+    def _with_keys(self, batch: RowBatch, side: int) -> tuple[RowBatch, list[Any]]:
+        """The records that may find partners, and their keys."""
+        select, keys, found = self._selects[side], list[Any](), RowBatch([], [])
+        for value, stamp in zip(batch.values, batch.timestamps or ()):
+            try:
+                key = canonical_key(select(value))
+                hash(key)
+            except BaseException as error:
+                raise user_code_error(error, self.context, value) from error
+            if not never_joins(key):
+                keys.append(key)
+                found.values.append(value)
+                found.timestamps.append(stamp)  # type: ignore[union-attr]
+        return found, keys
+
+    def _join(self, batch: RowBatch, side: int) -> Work:
         """Keeps each record, and joins it with the records of the other side from ``stamp + low``
         to ``stamp + high``."""
+        low, high, keep = (
+            (-self.upper, -self.lower, self._keep_right)
+            if side
+            else (self.lower, self.upper, self._keep_left)
+        )
         self._look_at(batch.values)
         at = _At()
         pairs = self._pairs(batch, side, low, high, keep, at)
         yield from emit_results(self._given, pairs, repeat(None), at, self, endless=True)
-        self._after_batch(len(batch))
+
+    def _join_what_waits(self, spilled: SpilledJoin) -> Work:
+        """The input has ended: joins the records that are in files, some keys at a time."""
+        buffers = self._buffers
+        for portion in spilled.portions():
+            for side, records in (run for piece in portion for run in piece.runs()):
+                if side < JOINED:
+                    yield from self._join(RowBatch(records.values, records.stamps), side)
+                    continue
+                at = 2 * (side - JOINED)
+                for key, value, stamp in zip(records.keys, records.values, records.stamps):
+                    of_key = buffers.get(key)
+                    if of_key is None:
+                        of_key = buffers[key] = [], [], [], []
+                    insert(of_key[at], of_key[at + 1], stamp, value)
+            buffers.clear()
 
     def _after_batch(self, records: int) -> None:
         self.backend.after_records(records)
@@ -216,8 +277,10 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     # -- time --------------------------------------------------------------------------------------
 
-    def process_watermark(self, watermark: Watermark) -> None:
+    def process_watermark(self, watermark: Watermark) -> Work:
         self._watermark = now = watermark.timestamp
+        if now == MAX_TIMESTAMP and self._spilled is not None and self._spilled.waits:
+            yield from self._join_what_waits(self._spilled)
         due, keys = iter(self._expiries.until(now)), [None]
         while keys:
             keys = list(islice(due, self.at_once))

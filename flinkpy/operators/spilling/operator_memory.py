@@ -34,13 +34,17 @@ class OperatorMemory:
     def of(context: OperatorContext) -> OperatorMemory:
         """The operator's share of the managed memory, which it has until it ``close``s; any number
         of bytes where the worker's memory is not limited."""
-        share = context.memory.share_of(MemoryKind.OPERATOR)
         folders = spill_folders(context.configuration)
-        if share >= _ANY:
+        if not OperatorMemory.is_limited_in(context):
             return OperatorMemory(None, folders)
-        found = OperatorMemory(share, folders)
+        found = OperatorMemory(context.memory.share_of(MemoryKind.OPERATOR), folders)
         found._reserve(context.memory)
         return found
+
+    @staticmethod
+    def is_limited_in(context: OperatorContext) -> bool:
+        """Whether the worker's memory is limited."""
+        return context.memory.share_of(MemoryKind.OPERATOR) < _ANY
 
     def _reserve(self, managed: ManagedMemory) -> None:
         assert self.limit is not None
