@@ -8,13 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.timed_entries import TimedEntries
 
 # the key group, the number of the next piece, and what the operator notes of the group
 SavedGroup: TypeAlias = "tuple[int, int, Any]"
+
+
+class PiecesOfSlices(Protocol):
+    """What an operator writes and reads of a log. ``groups`` are the parts of the keys; ``starts``
+    the slices that have pieces."""
+
+    groups: range
+    starts: set[int]
+
+    def memory(self) -> int: ...
+
+    def write(self, start: int, pieces: Mapping[int, Any]) -> None: ...
+
+    def pieces(self, start: int, group: int) -> list[Any]: ...
+
+    def forget(self, start: int) -> None: ...
 
 
 class SliceLog:

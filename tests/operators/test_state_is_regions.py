@@ -110,6 +110,7 @@ KEPT: dict[str, dict[str, str]] = {
     "IntervalJoinOperator": {
         "_spilled": BATCH,
         "_buffers": REGION,
+        "_expiries": REGION,
         "_watermark": "the time of the input, which comes again",
         "_copies": FROM_INPUT,
         "_process": FROM_INPUT,

@@ -47,6 +47,11 @@ class Expiries:
             found.update(self._keys.pop(heapq.heappop(self._times)))
         return found
 
+    def clear(self) -> None:
+        """There are no records any more."""
+        self._times.clear()
+        self._keys.clear()
+
     def after_batch(self) -> None:
         """Some of what is to be written."""
 

@@ -95,8 +95,13 @@ class IntervalJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, 
 
     def free_memory(self) -> None:
         if self._spilled is not None:
-            self._spilled.spill(self._buffers, 0)
+            self._spill(self._spilled, 0)
         super().free_memory()
+
+    def _spill(self, spilled: SpilledJoin, room: int | None = None) -> None:
+        spilled.spill(self._buffers, room)
+        if spilled.waits:
+            self._expiries.clear()
 
     def close(self) -> None:
         try:
@@ -181,7 +186,7 @@ class IntervalJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, 
             batch, keys = self._with_keys(batch, side)
             spilled.wait(side, keys, batch)
         if spilled is not None:
-            spilled.spill(self._buffers)
+            self._spill(spilled)
 
     def _with_keys(self, batch: RowBatch, side: int) -> tuple[RowBatch, list[Any]]:
         """The records that may find partners, and their keys."""
@@ -226,6 +231,7 @@ class IntervalJoinOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, 
                         of_key = buffers[key] = [], [], [], []
                     insert(of_key[at], of_key[at + 1], stamp, value)
             buffers.clear()
+            self._expiries.clear()
 
     def _after_batch(self, records: int) -> None:
         self.backend.after_records(records)

@@ -7,7 +7,7 @@ in portions, each with all records of its keys, and joined in the order in which
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableMapping
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -77,7 +77,7 @@ class RecordsForm(PieceForm[Records]):
         for begin in range(0, len(whole.keys), self.at_once):
             yield Records(*(column[begin : begin + self.at_once] for column in whole))
 
-    def taken_from(self, buffers: dict[Any, Any]) -> Iterator[Records]:
+    def taken_from(self, buffers: MutableMapping[Any, Any]) -> Iterator[Records]:
         """All records of the buffers, which are empty then."""
         found = Records([], [], [], [])
         while buffers:
@@ -115,7 +115,7 @@ class SpilledJoin:
         self._waiting.append(piece)
         self._spilled.note(_ALL, piece)
 
-    def spill(self, buffers: dict[Any, Any], room: int | None = None) -> None:
+    def spill(self, buffers: MutableMapping[Any, Any], room: int | None = None) -> None:
         """Writes what is in memory, if it is more than fits, or than ``room``; then nothing is."""
 
         def take(_: int) -> Iterator[Records]:

@@ -109,10 +109,14 @@ class SpilledSlices(Generic[P]):
 
     # -- windows -----------------------------------------------------------------------------------
 
+    def close_windows(self) -> None:
+        """The input has ended: nothing is written from now on."""
+        self._is_closing = True
+
     def portions(self, starts: Iterable[int], held: Mapping[int, list[P]]) -> Iterator[list[P]]:
         """The records of a window, in parts that fit into memory: all records of a key are in one
         of them, in order of slice and of arrival. ``held`` has those that were not written."""
-        self._is_closing = True
+        self.close_windows()
         starts = list(starts)
         size = sum(place.size for start in starts for place in self._slices.get(start, ()))
         size += sum(self._form.size(piece) for start in starts for piece in held[start])

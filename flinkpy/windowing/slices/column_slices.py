@@ -34,10 +34,11 @@ from flinkpy.operators.columnar.tables_by_group import (
     key_of_group,
 )
 from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.spilling.log_in_file import PARTS, LogInFile
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.state.heap.sampled_sizes import bytes_of_parts
-from flinkpy.state.slice_log import SliceLog, restored_log, to_leave
+from flinkpy.state.slice_log import PiecesOfSlices, restored_log, to_leave
 from flinkpy.windowing.slices.column_snapshots import SavedSlice, load, save
 from flinkpy.windowing.slices.grouped_parts import Part, SliceColumns, together
 from flinkpy.windowing.slices.held_keys import WindowKeys
@@ -47,6 +48,8 @@ from flinkpy.windowing.windows import TimeWindow
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from flinkpy.operators.spilling.operator_memory import OperatorMemory
 
 WINDOW_COLUMNS = ("window_start", "window_end")
 LARGEST = 1 << 15  # rows in one batch of results
@@ -58,6 +61,7 @@ class ColumnSlices(SliceStore):
     state_name = "_slices of columns"  # a key of each key group -> Arrow table of the group
     gives_timestamps = True  # whether results carry the last moment of their window
     _schema: Any = None  # of the records so far
+    _memory: OperatorMemory | None = None  # of a batch job
     _aggregates: Sequence[ColumnAggregate] = ()
     _result: Any
 
@@ -90,7 +94,9 @@ class ColumnSlices(SliceStore):
         self._context = context
         self._slices: dict[int, SliceColumns] = {}
         self.known_keys = WindowKeys(self.keys)
-        self._log: SliceLog | None = None
+        self._log: PiecesOfSlices | None = None
+        # which parts of the keys are apart on disk, and in snapshots: key groups
+        self._parts = context.task.max_parallelism
         self._room = 0  # so many records may come until their memory is looked at
         if backend is not None:
             most = context.task.max_parallelism
@@ -98,6 +104,16 @@ class ColumnSlices(SliceStore):
                 backend, self.state_name, lambda group: key_of_group(group, most), _no_notes
             )
             self._log = self._on_disk.log
+        if self._memory is not None:
+            self._log, self._parts = LogInFile(self._memory), PARTS
+
+    def spill_to(self, memory: OperatorMemory) -> None:
+        self._memory = memory
+
+    def free_memory(self) -> None:
+        log = self._log
+        if isinstance(log, LogInFile) and not log.is_read and self._schema is not None:
+            self._let_leave(log, 0)
 
     @property
     def nbytes(self) -> int:
@@ -228,23 +244,26 @@ class ColumnSlices(SliceStore):
         log = self._log
         if log is None or self._schema is None or sum(map(len, self._slices.values())) < self._room:
             return
+        self._let_leave(log, log.memory())
+
+    def _let_leave(self, log: PiecesOfSlices, most: int) -> None:
+        """Writes slices if they take more bytes than that."""
         held = {start: each.nbytes for start, each in self._slices.items()}
         count, size = sum(map(len, self._slices.values())), sum(held.values())
-        self._room = count + max(0, (log.memory() - size) * count // max(1, 2 * size))
-        leaving = list(to_leave(held, log.memory()))
+        self._room = count + max(0, (most - size) * count // max(1, 2 * size))
+        leaving = list(to_leave(held, most))
         for start in leaving:
             self._write(log, start)
         if leaving:
             self._room = 0
             self._forget_keys()
 
-    def _write(self, log: SliceLog, start: int) -> None:
+    def _write(self, log: PiecesOfSlices, start: int) -> None:
         parts = self._slices[start].parts(self._aggregates, self.known_keys.size)
         slices = [SavedSlice(start, self.known_keys.batch(part.ids), part) for part in parts]
-        most, schema = self._context.task.max_parallelism, self.described(self._schema)
-        log.write(
-            start, {group: data for _, group, data in save(slices, self._aggregates, schema, most)}
-        )
+        schema = self.described(self._schema)
+        found = save(slices, self._aggregates, schema, self._parts)
+        log.write(start, {group: data for _, group, data in found})
         # sums of floats are rounded as they come: what follows is added to what is on disk
         self._slices[start] = SliceColumns(self.is_exact)
 
@@ -298,7 +317,7 @@ class ColumnSlices(SliceStore):
 
     def _by_group(self, start: int) -> dict[int, list[Part]]:
         """What is in memory of a slice."""
-        most, found = self._context.task.max_parallelism, dict[int, list[Part]]()
+        most, found = self._parts, dict[int, list[Part]]()
         for part in self._slices[start].parts(self._aggregates, self.known_keys.size):
             if part.ids is None:
                 found.setdefault(key_group(None, most), []).append(part)
@@ -337,7 +356,7 @@ class ColumnSlices(SliceStore):
 
     def _group_of(self, ids: npt.NDArray[np.int64] | None) -> int:
         """The key group of one key."""
-        most = self._context.task.max_parallelism
+        most = self._parts
         if ids is None:
             return key_group(None, most)
         group: int = group_numbers(self.known_keys.batch(ids[:1]), self.keys, most)[0].item()

@@ -15,7 +15,7 @@ associative but not commutative, the other fields of ``sum``, which of several e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.clock import Turns
@@ -24,11 +24,16 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.spilling.spills_in_batch import SpillsInBatch
 from flinkpy.operators.wake_up import WakeUp
+from flinkpy.windowing.slices.slices_in_files import in_files
 from flinkpy.windowing.slices.store import Evaluated, SliceStore
 from flinkpy.windowing.slices.times import SliceTimes, Standing, slices_within
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
+
+if TYPE_CHECKING:  # it imports Arrow, and rows need none
+    from flinkpy.operators.spilling.operator_memory import OperatorMemory
 
 NO_TIMESTAMPS = (
     "windows of event time need records with timestamps, and these have none: call "
@@ -37,7 +42,7 @@ NO_TIMESTAMPS = (
 )
 
 
-class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
+class SliceOperator(DropsLateRecords, SpillsInBatch, KeyedStateOperator, OneInputOperator):
     """Results carry the last moment of their window."""
 
     batch_form = BatchForm.AT_END_OF_TIME
@@ -78,6 +83,13 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         self._wake_up = WakeUp(self.context.timers, self._due)
         if not self.event_time:
             self._set_alarm()
+
+    def spill_to(self, memory: OperatorMemory) -> None:
+        self.store = in_files(self.store, memory)
+
+    def free_memory(self) -> None:
+        self.store.free_memory()
+        super().free_memory()
 
     def close(self) -> None:
         if hasattr(self, "_wake_up"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch, RowBatch
@@ -18,6 +18,9 @@ from flinkpy.operators.context import OperatorContext
 from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
+
+if TYPE_CHECKING:  # it imports Arrow, and rows need none
+    from flinkpy.operators.spilling.operator_memory import OperatorMemory
 
 Evaluated: TypeAlias = "tuple[TimeWindow, Any]"  # a window and its contents
 # for a snapshot: a key of the backend, the share it stands for, and what to keep under the key
@@ -64,6 +67,12 @@ class SliceStore(ABC):
 
     def relieve(self) -> None:
         """Writes accumulators to disk if they take more than their share of memory."""
+
+    def spill_to(self, memory: OperatorMemory) -> None:
+        """Called before ``open`` in a batch job where memory is limited."""
+
+    def free_memory(self) -> None:
+        """In a batch job: writes all that it can."""
 
     @property
     def is_on_disk(self) -> bool:
