@@ -92,11 +92,13 @@ class TimedEntries(ABC):
         """Removes them, as far as they are there."""
 
     @abstractmethod
-    def take_first(self, most: int) -> tuple[list[tuple[int, Any, Any]], int | None, bool]:
-        """Removes and gives the earliest named entries: those of whole moments, or some of one.
-        From each key group comes its share of so many. Then the earliest moment that is left, and
-        whether some of that one were among them. What is put from then on is not before it, or
-        behind it if it is cut."""
+    def take_first(
+        self, most: int, until: int | None = None
+    ) -> tuple[list[tuple[int, Any, Any]], int | None, bool]:
+        """Removes and gives the earliest named entries: those of whole moments, or some of one; and
+        none behind ``until``. From each key group comes its share of so many. Then a moment before
+        which nothing is left, and whether some of that one were among them. What is put from then
+        on is not before it, or behind it if it is cut."""
 
     @abstractmethod
     def rewind(self) -> None:

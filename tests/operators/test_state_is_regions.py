@@ -117,6 +117,7 @@ KEPT: dict[str, dict[str, str]] = {
     },
     "IterationEntryOperator": {"_channel": LOOP},
     "IterationTailOperator": {"_channel": LOOP, "_records": LOOP},
+    "KeepsSessions": {"_now": REGION, "_sessions": REGION},
     "KeyedAggregateOperator": {"_shape": FROM_INPUT, "_special": FROM_INPUT},
     "KeyedAggregatesOperator": {
         "_accumulators": REGION,
@@ -169,8 +170,6 @@ KEPT: dict[str, dict[str, str]] = {
     "OverAggregateOperator": {"_rows": BATCH},
     "RankOperator": dict.fromkeys(("_best", "_spilled"), BATCH),
     "PartialAggregatesOperator": dict.fromkeys(("_held", "_waiting", "_waiting_rows"), REGION),
-    "RowsOfSessionsOperator": {"_sessions": REGION},
-    "SessionAggregatesOperator": {"_sessions": REGION},
     "SelectColumnsOperator": {"_select": FROM_INPUT, "_result": FROM_INPUT},
     "SliceOperator": {"store": REGION, "_ahead": REGION, "_groups_ahead": REGION},
     "TimestampsAndWatermarksOperator": {"_timer": NOTHING, "zone": FROM_INPUT},

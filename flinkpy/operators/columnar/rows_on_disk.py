@@ -151,19 +151,21 @@ class RowsOnDisk:
         self._leaving = _Leaving(index, place_of, self._keys_of(rows), rows, is_gone)
 
     def _write(self, count: int) -> None:
-        leaving, entries = self._leaving, self._entries
+        leaving = self._leaving
         assert leaving is not None
-        assert entries is not None
         end = leaving.written + count
         at = leaving.rest(leaving.is_gone[:end])
         if len(at):
             rows = leaving.rows.take(pa.array(at))
-            keys, names = self._places(leaving.keys.take(pa.array(at)))
-            entries.put_values(_MOMENT, keys, names, self._forms.of(rows.schema).encoded(rows))
+            self._put(rows, *self._places(leaving.keys.take(pa.array(at))))
             self._has_some = True
         leaving.written = end
         if end >= leaving.rows.num_rows:
             self._leaving = None
+
+    def _put(self, rows: pa.RecordBatch, keys: list[int], names: list[bytes]) -> None:
+        assert self._entries is not None
+        self._entries.put_values(_MOMENT, keys, names, self._forms.of(rows.schema).encoded(rows))
 
     def _places(self, keys: pa.RecordBatch) -> tuple[list[int], list[bytes]]:
         """A key of the group of each key, and its name."""
@@ -188,7 +190,7 @@ class RowsOnDisk:
         if self._leaving is not None:
             ids = self._leaving.index.find(keys)
             places = np.where(ids < 0, -1, self._leaving.place_of[ids])
-            is_there = places >= 0
+            is_there = self._is_leaving(places)
             if is_there.any():
                 places = places[is_there]
                 places = places[~self._leaving.is_gone[places]]
@@ -196,9 +198,16 @@ class RowsOnDisk:
                 yield self._leaving.rows.take(pa.array(places))
                 keys = keys.take(pa.array(np.flatnonzero(~is_there)))
         if self._has_some and keys.num_rows:
-            assert self._entries is not None
-            found = self._entries.values_of(_MOMENT, *self._places(keys))
-            yield from self._forms.decoded(found.values())
+            yield from self._read(*self._places(keys))
+
+    def _is_leaving(self, places: Any) -> Any:
+        """Of places in what leaves (-1: none), those to take from there: also rows that were
+        written, which need not be read then."""
+        return places >= 0
+
+    def _read(self, keys: list[int], names: list[bytes]) -> Iterator[pa.RecordBatch]:
+        assert self._entries is not None
+        return self._forms.decoded(self._entries.values_of(_MOMENT, keys, names).values())
 
     def remove(self, keys: pa.RecordBatch) -> None:
         """These keys, which memory had, are gone."""

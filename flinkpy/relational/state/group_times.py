@@ -19,8 +19,9 @@ from flinkpy.operators.columnar.tables_by_group import key_of_group
 from flinkpy.operators.context import TaskInfo
 from flinkpy.relational.state.rows_by_group import groups_of_rows
 
-# a key of each key group -> the watermark up to which its rows were processed, and its rows
-Saved: TypeAlias = "dict[int, tuple[int, bytes]]"
+# a key of each key group -> the watermark up to which its rows were processed, and its rows, in the
+# form in which the operator saves them
+Saved: TypeAlias = "dict[int, tuple[int, Any]]"
 
 
 class GroupTimes:
@@ -48,7 +49,7 @@ class GroupTimes:
 
     # -- snapshots ---------------------------------------------------------------------------------
 
-    def freeze(self, rows: Callable[[Turns], Mapping[int, bytes]]) -> Callable[[Turns], Saved]:
+    def freeze(self, rows: Callable[[Turns], Mapping[int, Any]]) -> Callable[[Turns], Saved]:
         """What gives the rows of each key group, with how far it has come."""
         task, watermark, ahead = self._task, self.watermark, self._ahead
 
@@ -65,7 +66,7 @@ class GroupTimes:
 
         return saved
 
-    def restore(self, saved: Mapping[int, tuple[int, bytes]]) -> list[bytes]:
+    def restore(self, saved: Mapping[int, tuple[int, Any]]) -> list[Any]:
         """Takes back what ``freeze`` has given; gives the rows."""
         ahead = np.full(self._task.max_parallelism, MIN_TIMESTAMP, np.int64)
         for group in range(self._task.max_parallelism):

@@ -173,7 +173,7 @@ class TimedTable(Entries):
         return list(islice(self._store.scan(head, start), most))
 
     def take_first(
-        self, groups: range, most: int, starts: dict[bytes, bytes]
+        self, groups: range, most: int, starts: dict[bytes, bytes], until: int | None
     ) -> tuple[list[tuple[int, Any, Any]], int | None, bool]:
         """``starts``: where the entries of a key group begin; what is before was removed, and it
         would take long to walk over it."""
@@ -184,12 +184,15 @@ class TimedTable(Entries):
         lasts = [moment_of(some[-1][0]) for some in found.values() if len(some) == each]
         bound = min(lasts, default=None)
         firsts = [moment_of(some[0][0]) for some in found.values() if some]
-        is_cut = bound is not None and min(firsts) == bound
+        if until is not None and (bound is None or bound > until):
+            bound, is_cut = until + 1, False
+        else:
+            is_cut = bound is not None and min(firsts) == bound
         taken: list[tuple[int, Any, Any]] = []
         for head, some in found.items():
             if bound is not None:
-                until = moment_bytes(bound + is_cut)
-                some = [entry for entry in some if entry[0][HEAD:_BEHIND_HEAD] < until]
+                end_of_these = moment_bytes(bound + is_cut)
+                some = [entry for entry in some if entry[0][HEAD:_BEHIND_HEAD] < end_of_these]
             if some:
                 taken += [(at[0], key, at[1]) for (key, at), _ in self.slots.decoded(some)]
                 end = some[-1][0] + b"\0"
@@ -279,10 +282,12 @@ class TimedEntriesOnDisk(TimedEntries):
         if (table := self._find(False)) is not None:
             table.remove_named(entries)
 
-    def take_first(self, most: int) -> tuple[list[tuple[int, Any, Any]], int | None, bool]:
+    def take_first(
+        self, most: int, until: int | None = None
+    ) -> tuple[list[tuple[int, Any, Any]], int | None, bool]:
         if (table := self._find(False)) is None:
             return [], None, False
-        return table.take_first(self._groups, most, self._starts)
+        return table.take_first(self._groups, most, self._starts, until)
 
     def rewind(self) -> None:
         self._starts.clear()

@@ -3,7 +3,7 @@ of a key and without a gap; fragments and sessions that a later row brings toget
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.common.logical_types.logical_type import BigIntType
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkpy.core.elements import MAX_TIMESTAMP
 from flinkpy.relational.group_numbers import GroupNumbers
 from flinkpy.relational.relational_operator import one_record_batch
-from flinkpy.relational.windows.partial_groups import PartialGroups, Tables, with_places
+from flinkpy.relational.windows.partial_groups import PartialGroups, with_places
+from flinkpy.relational.windows.sessions.open_sessions import OpenSessions, Tables
 from flinkpy.sql.rex.rex_nodes import AggregateCall
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class SessionResults:
     columns: list[pa.Array]
 
 
-class SessionParts:
+class SessionParts(OpenSessions[SessionResults]):
     """The sessions of the columns ``keys`` of rows of this schema; ``results`` are the types of the
     calls. Each row is given with its moment.
 
@@ -41,9 +42,9 @@ class SessionParts:
     >>> count = AggregateCall("COUNT", (), BigIntType())
     >>> parts = SessionParts(10, [0], [count], schema, [pa.int64()], "a test")
     >>> rows = pa.record_batch({"k": ["a", "b", "a"], "n": [1, 2, 3]}, schema=schema)
-    >>> parts.add(rows, np.array([1, 2, 11]))
+    >>> parts.add(rows, np.array([1, 2, 11]), now=0)
     0
-    >>> ended = parts.ended(until=19)
+    >>> [ended] = parts.ended(until=19)
     >>> ended.starts.tolist(), ended.ends.tolist(), [each.to_pylist() for each in ended.columns]
     ([2], [12], [['b'], [1]])
     """
@@ -65,33 +66,27 @@ class SessionParts:
         last = AggregateCall("MAX", (len(inputs),), BigIntType())
         results = [*results, pa.int64()]
         self.groups = PartialGroups(keys, [*calls, last], self._schema, results, meaning)
-        self._tables: list[list[pa.RecordBatch]] = [[] for _ in self.groups.schemas]
+        super().__init__(
+            self.groups.schemas, [range(1, self.groups.width) for _ in self.groups.schemas]
+        )
+
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
         self._rows = self._merged = 0
-        self._wake = MAX_TIMESTAMP  # before this no session ends
-        self.now = MIN_TIMESTAMP
 
     @property
     def rows(self) -> int:
-        """How many rows of tables are held."""
         return self._rows
-
-    @property
-    def tables(self) -> list[list[pa.RecordBatch]]:
-        """The batches of each table. Batches are never changed."""
-        return [each.copy() for each in self._tables]
-
-    @property
-    def next_moment(self) -> int | None:
-        """Before this no session ends; None: there is none."""
-        return None if self._wake == MAX_TIMESTAMP else self._wake
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def add(self, data: pa.RecordBatch, moments: npt.NDArray[np.int64]) -> int:
-        """Takes rows; gives how many came too late: after their session had ended."""
+    def add(
+        self, data: pa.RecordBatch, moments: npt.NDArray[Any], now: int | npt.NDArray[Any]
+    ) -> int:
         late = 0
-        if len(moments) and int(moments.min()) + self._gap - 1 <= self.now:
-            kept = self._in_time(data, moments)
+        is_behind = moments + self._gap - 1 <= now
+        if is_behind.any():
+            kept = self._in_time(data, moments, is_behind)
             late = len(moments) - len(kept)
             data, moments = data.take(pa.array(kept)), moments[kept]
         if len(moments):
@@ -102,11 +97,12 @@ class SessionParts:
         return late
 
     def put(self, tables: Tables) -> None:
-        """Takes fragments, or sessions that were saved."""
+        if not tables[0].num_rows:
+            return
         for held, table in zip(self._tables, tables):
             held.append(table)
             self._rows += table.num_rows
-        self._wake = min(self._wake, _firsts(tables[0]).min() + self._gap - 1)
+        self._wake = min(self._wake, int(_lasts(tables[0]).min()) + self._gap - 1)
         if self._rows > 2 * self._merged + self.most:
             self._merge()
 
@@ -115,12 +111,11 @@ class SessionParts:
         arrays = [pa.array(moments), *(data.column(at) for at in self._keys)]
         return pa.RecordBatch.from_arrays(arrays, names=self.groups.schemas[0].names[: len(arrays)])
 
-    def _in_time(self, data: pa.RecordBatch, moments: npt.NDArray[np.int64]) -> Any:
+    def _in_time(self, data: pa.RecordBatch, moments: Any, is_behind: Any) -> Any:
         """The positions of the rows that are in time, or near a row that came before and is. One by
         one, for the keys of which a row may be late."""
         groups = GroupNumbers(range(1, self.groups.width))
         ours = groups.of(self._placed(data, moments))
-        is_behind = moments + self._gap - 1 <= self.now
         behind = np.unique(ours[is_behind])
         near: dict[int, list[tuple[int, int]]] = {group: [] for group in behind.tolist()}
         for part in self._tables[0]:
@@ -168,11 +163,9 @@ class SessionParts:
         self._tables = [[each] if each.num_rows else [] for each in tables]
         self._rows = self._merged = sum(each.num_rows for each in tables)
 
-    def ended(self, until: int) -> SessionResults | None:
-        """Lets time go on. Gives the sessions that end, by their ends."""
-        self.now = until
+    def ended(self, until: int) -> Iterator[SessionResults]:
         if until < self._wake:
-            return None
+            return
         tables = self._merge()
         ends = _lasts(tables[0]) + self._gap
         is_over = ends - 1 <= until
@@ -182,12 +175,17 @@ class SessionParts:
         self._hold([table.filter(pc.invert(each)) for table, each in zip(tables, over)])
         self._wake = int(ends[~is_over].min()) - 1 if not is_over.all() else MAX_TIMESTAMP
         if not is_over.any():
-            return None
+            return
         starts, keys, (*results, lasts) = self.groups.results(gone)
         ends = lasts.to_numpy() + self._gap
         order = np.argsort(ends, kind="stable")
         columns = [each.take(pa.array(order)) for each in (*keys, *results)]
-        return SessionResults(starts[order], ends[order], columns)
+        yield SessionResults(starts[order], ends[order], columns)
+
+    def taken(self) -> tuple[Tables, Any]:
+        tables = self._merge()
+        self._begin_anew()
+        return tables, _lasts(tables[0]) + self._gap - 1
 
 
 def _firsts(table: pa.RecordBatch) -> npt.NDArray[np.int64]:
