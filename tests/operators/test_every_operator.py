@@ -74,6 +74,17 @@ def test_how_a_keyed_operator_runs_in_batch_is_decided() -> None:
     )
 
 
+def test_an_operator_that_counts_what_it_holds_says_how_many_bytes_that_is() -> None:
+    """So that a worker that is full can name the one that fills it (``stateBytes``)."""
+    silent = [
+        f"{kind.__module__}.{kind.__name__}"
+        for kind in operators_of(KeyedStateOperator)
+        if kind.entries_held is not KeyedStateOperator.entries_held
+        and kind.bytes_held is KeyedStateOperator.bytes_held
+    ]
+    assert silent == [], "let these say in ``bytes_held`` what their ``entries_held`` take"
+
+
 def test_an_operator_whose_calls_leave_work_says_that_it_parks() -> None:
     """Else the chain does all of it at once, and holds up the other tasks."""
     calls = ("process_batch", "process_batch1", "process_batch2")

@@ -14,6 +14,7 @@ from flinkpy.common.types import RowKind
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.changed_rows import are_added
 from flinkpy.relational.groups.changed_results import ChangedResults
@@ -68,6 +69,9 @@ class ChangingOverOperator(KeyedStateOperator, RelationalOperator):
 
     def entries_held(self) -> int:
         return len(self._rows)
+
+    def bytes_held(self) -> int:
+        return held_bytes(self._rows)
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch | None:
         kept, came = self._rows, with_schema(batch.data, self.inputs)

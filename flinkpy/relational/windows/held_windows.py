@@ -84,6 +84,9 @@ class HoldsWindows(WindowsInTime):
     def entries_held(self) -> int:
         return self._held.rows
 
+    def bytes_held(self) -> int:
+        return self._held.nbytes
+
     def hold(self, batch: Batch, side: int) -> None:
         """Takes the rows of a batch; drops those that are late."""
         input, data = self.inputs[side], columns(batch, self.context).data

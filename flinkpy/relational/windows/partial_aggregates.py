@@ -14,6 +14,7 @@ from flinkpy.core.elements import Batch
 from flinkpy.operators.base import OneInputOperator, Work
 from flinkpy.operators.columnar.column_operators import columns, explained
 from flinkpy.operators.columnar.tables_by_group import from_bytes
+from flinkpy.operators.spilling.held_bytes import held_bytes
 from flinkpy.relational.aggregates.aggregate_code import OpenedCalls
 from flinkpy.relational.relational_operator import one_record_batch, with_schema
 from flinkpy.relational.windows.held_windows import ROWS, HoldsWindows, WindowedInput
@@ -101,6 +102,9 @@ class PartialAggregatesOperator(HoldsWindows, OneInputOperator):
 
     def entries_held(self) -> int:
         return self._held.rows + self._waiting_rows
+
+    def bytes_held(self) -> int:
+        return super().bytes_held() + held_bytes(self._waiting)
 
     def process_batch(self, batch: Batch) -> None:
         data = columns(batch, self.context).data
