@@ -403,7 +403,7 @@ DEFINITIONS: tuple[Definition, ...] = (
             _G,
             (
                 "Of keyed state in memory, windows among it: bytes, estimated from a few entries. "
-                "Of joins, groups, top-n and sinks of tables in STREAMING: those of the rows that "
+                "Of joins, groups, top-n, windows and sinks of tables: those of the rows that "
                 "they keep, in memory and in mapped files, and of what finds them."
             ),
         ),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from flinkpy.core.ids import JobId
 from flinkpy.graph.checkpoints import OperatorSubtaskState
+from flinkpy.runtime.checkpointing.saved_pieces import with_pieces
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.snapshots.keyed_pieces import read_chunks, read_keyed
 from flinkpy.state.snapshots.saved_state import FrozenInPieces, SavedState
@@ -40,17 +41,24 @@ class InPieces:
                 known += sum(each.length for each in handles & set(base.pieces.values()))
         return found - known, found
 
+    def written(self) -> int:
+        """All that a checkpoint writes: new pieces, and what each checkpoint has anew."""
+        new, _ = self.take()
+        rest = [each.keyed for each in self.states if each.keyed is not None]
+        return new + sum(each.length for each in rest)
+
     def restart(self, parallelism: int) -> None:
         """From the last checkpoint, as another number of subtasks."""
         reader = self._storage.reader(f"{self._storage.job_dir}/chk-{self._number}")
         groups = range(MAX_PARALLELISM)
-        saved = [
-            SavedState(
-                read_keyed(each, reader, MAX_PARALLELISM, groups),
-                chunks=read_chunks(each, reader, groups, ()),
-            )
-            for each in self.states
-        ]
+        saved = []
+        for each in self.states:
+            keyed = read_keyed(each, reader, MAX_PARALLELISM, groups)
+            found = SavedState(keyed, chunks=read_chunks(each, reader, groups, ()))
+            if each.pieces is not None and each.pieces.form == "rocksdb":
+                # into what any backend takes back
+                found = with_pieces(found, [each.pieces], reader, MAX_PARALLELISM, groups, {})
+            saved.append(found)
         self._of.close()
         self._of.start(parallelism, saved)
         self.states = []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -14,11 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.state import ROCKSDB_OBJECTS, STATE_BACKEND
 from flinkpy.operators.columnar.rows_on_disk import RowsOnDisk
 from flinkpy.relational.in_time.over_in_time import OverInTimeOperator
 from flinkpy.sql.rex.relational_terms import Frame, OverGroup
 from flinkpy.sql.rex.rex_nodes import AggregateCall, SortKey
+from tests.operators.in_pieces import InPieces
 from tests.operators.joining import disordered
 from tests.relational.subtasks_of_tables import ROWS, SubtasksOfTables
 from tests.relational.test_rows_in_time import CALLS, FRAMES, OF_PLACES
@@ -115,4 +118,25 @@ def test_partitions_whose_rows_are_over_are_swept_from_disk() -> None:
         of.watermark(time)
     [operator] = of.operators
     assert sum(rows.num_rows for rows in operator._disk.all_rows()) < 10
+    of.close()
+
+
+@pytest.mark.parametrize("frame", [Frame("ROWS", None, 0), Frame("ROWS", -2, 0)])
+def test_an_incremental_checkpoint_of_many_partitions_writes_what_few_rows_change(
+    frame: Frame, tmp_path: Path
+) -> None:
+    of = SubtasksOfTables(functools.partial(over, frame, CALLS[:2], is_rowtime=False))
+    of.restart(1, {**NO_ROOM, CHECKPOINT_INCREMENTAL.key: True})
+    for start in range(0, 5_000, 500):
+        of.push(0, [((key, 1), 0) for key in range(start, start + 500)])
+    few = [((key, 1), 1) for key in range(0, 5_000, 500)]
+    of.push(0, few)  # all others are written now
+    checkpoints = InPieces(of, tmp_path)
+    first = checkpoints.written()
+    of.push(0, few)
+    assert checkpoints.written() < first / 20
+    checkpoints.restart(2)
+    of.push(0, [((key, 1), 2) for key in range(5_000)])
+    counts = Counter(row[3] for row in of.output.rows[-5_000:])
+    assert counts == {2: 4_990, 4 if frame.lower is None else 3: 10}
     of.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -13,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common.changelog_mode import ALL_CHANGES
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.state import ROCKSDB_OBJECTS, STATE_BACKEND
 from flinkpy.operators.columnar.rows_on_disk import RowsOnDisk
 from flinkpy.relational.in_time.first_rows import FirstRowsOperator
 from flinkpy.relational.ranks.deduplicated_rows import LastRowsOperator
 from flinkpy.relational.ranks.normalized_rows import NormalizedRowsOperator
 from flinkpy.sql.rex.relational_terms import JoinKind
+from tests.operators.in_pieces import InPieces
 from tests.relational import test_versions_of_tables as versions
 from tests.relational.changing_subtasks import RESTART, ChangingSubtasks, parts_of
 from tests.relational.drawn_changes import ROWS, SIZES, inserts, upserts
@@ -149,4 +152,24 @@ def test_a_key_that_was_deleted_does_not_come_back_from_disk() -> None:
     assert len(of.take([("-D", (3, None, None, None))])) == 1
     of.restart(2, NO_ROOM)
     assert of.take([("-D", (3, None, None, None))]) == []
+    of.close()
+
+
+def test_an_incremental_checkpoint_of_the_rows_of_many_keys_writes_those_of_few(
+    tmp_path: Path,
+) -> None:
+    options = {**NO_ROOM, CHECKPOINT_INCREMENTAL.key: True}
+    of = ChangingSubtasks(lambda: MAKERS["upserts"](0), ROWS, (0,), options)
+    for start in range(0, 5_000, 500):
+        of.take([("+U", (key, "a", 1.0, 1)) for key in range(start, start + 500)])
+    few = range(0, 5_000, 500)
+    of.take([("+U", (key, "b", 1.0, 1)) for key in few])  # all others are written now
+    checkpoints = InPieces(of, tmp_path)
+    first = checkpoints.written()
+    of.take([("+U", (key, "c", 1.0, 1)) for key in few])
+    assert checkpoints.written() < first / 20
+    checkpoints.restart(2)
+    deleted = of.take([("-D", (key, None, None, None)) for key in range(5_000)])
+    assert [row[1] for _, row in deleted].count("c") == len(few)
+    assert len(deleted) == 5_000
     of.close()

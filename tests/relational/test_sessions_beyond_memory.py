@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from flinkpy.common.logical_types.logical_type import BigIntType
 from flinkpy.core.elements import MAX_TIMESTAMP
 from flinkpy.core.errors import SavepointRestoreError
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.state import ROCKSDB_OBJECTS, STATE_BACKEND
 from flinkpy.operators.columnar.rows_on_disk import RowsOnDisk
 from flinkpy.relational.windows.held_windows import WindowedInput
@@ -27,6 +29,7 @@ from flinkpy.relational.windows.sessions.session_aggregates import SessionAggreg
 from flinkpy.relational.windows.wall_clock import AS_IT_IS
 from flinkpy.sql.rex.relational_terms import WindowKind, WindowSpec
 from flinkpy.sql.rex.rex_nodes import AggregateCall
+from tests.operators.in_pieces import InPieces
 from tests.relational.changing_subtasks import RESTART, ChangingSubtasks
 
 pytest.importorskip("rocksdict")
@@ -244,3 +247,22 @@ def test_what_memory_holds_of_sessions_stays_within_its_share_however_many_there
 
 def _rows_in(ended: Any) -> int:
     return len(ended.starts)
+
+
+@pytest.mark.parametrize("kind", ["rows", "aggregates"])
+def test_an_incremental_checkpoint_of_many_sessions_writes_what_few_rows_change(
+    kind: str, tmp_path: Path
+) -> None:
+    of = subtasks(kind, {**NO_ROOM, CHECKPOINT_INCREMENTAL.key: True})
+    for start in range(0, 5_000, 500):
+        of.take([at(0, (float(key), "a", 1.0, 1, 0)) for key in range(start, start + 500)])
+    few = [at(0, (float(key), "a", 1.0, 1, 1)) for key in range(0, 5_000, 500)]
+    of.take(few)  # all others are written now
+    checkpoints = InPieces(of, tmp_path)
+    first = checkpoints.written()
+    of.take(few)
+    assert checkpoints.written() < first / 20
+    checkpoints.restart(2)
+    of.watermark(MAX_TIMESTAMP)
+    assert len(of.output.changes) == 5_000 + (20 if kind == "rows" else 0)
+    of.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -13,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.core.elements import MAX_TIMESTAMP
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.state import ROCKSDB_OBJECTS, STATE_BACKEND
 from flinkpy.relational.in_time.first_rows import FirstRowsOperator
 from flinkpy.relational.in_time.temporal_sort import TemporalSortOperator
 from flinkpy.relational.state import waiting_rows
 from flinkpy.sql.rex.relational_terms import Frame
 from flinkpy.sql.rex.rex_nodes import SortKey
+from tests.operators.in_pieces import InPieces
 from tests.operators.joining import disordered
 from tests.relational.subtasks_of_tables import ROWS, SubtasksOfTables
 from tests.relational.test_over_beyond_memory import over
@@ -112,4 +115,22 @@ def test_what_memory_holds_of_waiting_rows_stays_within_its_share_however_many_t
     assert len(of.output.rows) == rows
     times = [row[2] for row in of.output.rows]
     assert times == sorted(times)
+    of.close()
+
+
+def test_an_incremental_checkpoint_of_many_waiting_rows_writes_the_few_that_came(
+    tmp_path: Path,
+) -> None:
+    width = waiting_rows.WIDTH
+    of = SubtasksOfTables(MAKERS["first rows"])
+    of.restart(1, {**NO_ROOM, CHECKPOINT_INCREMENTAL.key: True})
+    for start in range(0, 6_000, 1_000):
+        of.push(0, [((key, 1), 50 + key % 7 * width) for key in range(start, start + 1_000)])
+    checkpoints = InPieces(of, tmp_path)
+    first = checkpoints.written()
+    of.push(0, [((key, 2), 50 + key % 7 * width) for key in range(6_000, 6_010)])
+    assert checkpoints.written() < first / 20
+    checkpoints.restart(2)
+    of.watermark(MAX_TIMESTAMP)
+    assert len(of.output.rows) == 6_010
     of.close()
