@@ -74,6 +74,7 @@ def main() -> None:
     parser.add_argument("--payload", type=int, help="characters that each of its records carries")
     parser.add_argument("--size", help="how large the worker of limited_worker may be")
     parser.add_argument("--shape", help="which shape of limited_worker (default: all)")
+    parser.add_argument("--fails", action="store_true", help="its job fails once")
     parser.add_argument("--without-hashmap", action="store_true", help="not with plain memory")
     parser.add_argument("--managed", type=float, help="megabytes that its databases may have")
     parser.add_argument("--objects", type=float, help="megabytes of objects beside them")

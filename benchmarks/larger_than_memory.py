@@ -134,17 +134,23 @@ def resident_memory() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def timed_records(env: Any, records: int, per_second: float | None = None) -> Any:
+def timed_records(
+    env: Any, records: int, per_second: float | None = None, failed: Path | None = None
+) -> Any:
     """The records, each key twice on average, with their moments as timestamps; at most so many per
-    second."""
+    second. Fails behind three quarters of them, unless the file ``failed`` is there, and makes
+    it."""
     keys, payload = max(1, records // 2), "x" * payload_size()
     began = 0.0
 
     def record(number: int) -> Any:
         if per_second is not None and not number % 64:
             nonlocal began
-            began = began or time.monotonic()
+            began = began or time.monotonic() - number / per_second
             time.sleep(max(0.0, began + number / per_second - time.monotonic()))
+        if number == records * 3 // 4 and failed is not None and not failed.exists():
+            failed.touch()
+            raise RuntimeError("fails once")
         key = zlib.crc32(number.to_bytes(8, "little")) % keys
         return key, 1, number, f"{payload}{key}"
 

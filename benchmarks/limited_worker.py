@@ -2,14 +2,15 @@
 ``taskmanager.memory.process.size`` and with all else as it is by default.
 
     python -m benchmarks limited_worker [--quick] [--megabytes 3000] [--payload 200] [--size 1g]
-        [--shape "SQL join"] [--seconds 600] [--without-hashmap]
+        [--shape "SQL join"] [--seconds 600] [--fails] [--without-hashmap]
 
 The shapes are those of ``larger_than_memory``. Each runs in plain memory without a limit, with
 ``rocksdb`` and with ``hashmap`` in a limited worker, whose resident size is sampled ten times a
 second. With ``rocksdb`` it should stay within 1.05 x its size, with the results of the first run;
 with ``hashmap`` its sources rest, and the job ends with a sentence that names the state. Mapped
 files are shown apart: the system takes their memory back when it is short. ``--seconds`` has the
-records come evenly over so long with ``rocksdb``, with an incremental checkpoint each tenth of it.
+records come evenly over so long with ``rocksdb``, with an incremental checkpoint each tenth of it;
+with ``--fails`` the job fails behind three quarters of them, and goes on from a checkpoint.
 
 Program and worker are one process here, which is watched as that of a worker on Ray."""
 
@@ -50,10 +51,17 @@ _WITHOUT_LIMIT_MB = 1_000_000
 
 
 def limited(
-    shape: str, backend: str, records: int, size: str, seconds: float, folder: str
+    shape: str,
+    backend: str,
+    records: int,
+    size: str,
+    seconds: float,
+    folder: str,
+    *,
+    fails: bool = False,
 ) -> dict[str, Any]:
     """One run in this process. With ``seconds`` its records come over so long, and its checkpoints
-    lie in the folder."""
+    lie in the folder. ``fails``: once."""
     config = Configuration()
     if seconds:
         config.set_string("execution.checkpointing.interval", f"{seconds / 10} s")
@@ -69,7 +77,8 @@ def limited(
     watched = partial(WorkerSlots, limit=ProcessLimit(parse_memory(size)), rest_s=RESTS_S)
     with Sampled() as sampled, mock.patch("flinkpy.cluster.embedded.WorkerSlots", watched):
         try:
-            given = timed_records(env, records, records / seconds if seconds else None)
+            failed = Path(folder, "failed") if fails else None
+            given = timed_records(env, records, records / seconds if seconds else None, failed)
             with results_of(shape, env, given).execute_and_collect() as found:
                 for result in found:
                     count += 1
@@ -99,6 +108,7 @@ def limited_in_process(
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "benchmarks.limited_worker", shape, backend, str(records)]
         command += [size, str(seconds), folder, "--payload", str(payload_size())]
+        command += ["--fails"] if seconds and "--fails" in sys.argv else []
         taken: set[str] = set()
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
             while running.poll() is None:
@@ -147,4 +157,5 @@ def main() -> list[Comparison]:
 
 if __name__ == "__main__":
     shape, backend, count, size, over_s, folder = sys.argv[1:7]
-    print(json.dumps(limited(shape, backend, int(count), size, float(over_s), folder)))
+    fails = "--fails" in sys.argv
+    print(json.dumps(limited(shape, backend, int(count), size, float(over_s), folder, fails=fails)))
