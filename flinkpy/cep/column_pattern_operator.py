@@ -15,6 +15,7 @@ from flinkpy.cep.automaton.pattern_compiler import compiled
 from flinkpy.cep.automaton.pattern_states import Automaton
 from flinkpy.cep.match_functions import PatternProcessFunction
 from flinkpy.cep.matching.candidates import Candidates
+from flinkpy.cep.matching.events_on_disk import EventsOnDisk
 from flinkpy.cep.matching.expression_conditions import ExpressionConditions
 from flinkpy.cep.matching.generated_loop import expressions_of
 from flinkpy.cep.matching.pending_columns import PendingColumns
@@ -52,7 +53,10 @@ class ColumnPatternOperator(PatternOperator):
     def _open_pending(self, automaton: Automaton) -> None:
         conditions = ExpressionConditions(expressions_of(automaton))
         places = needs_no_events(automaton) and self._matcher.is_generated
-        self._waiting = PendingColumns(Candidates(automaton), conditions, self.key_columns, places)
+        self._disk = EventsOnDisk(self.backend, PENDING, self.context.task)
+        self._waiting = PendingColumns(
+            Candidates(automaton), conditions, self.key_columns, places, self._disk
+        )
         self._own = private if self._calls.copies else as_it_is
         self._waiting.restore(self.backend.register_region(PENDING, self._freeze_pending))
         self._arm()
@@ -66,6 +70,7 @@ class ColumnPatternOperator(PatternOperator):
         batch = columns(batch, self.context)
         if self.intake.event_time:
             self._wait_in_columns(batch)
+            self._waiting.relieve(self._watermark)
             self.backend.after_records(len(batch))
             return
         now = self.context.timers.now_ms()
@@ -99,9 +104,10 @@ class ColumnPatternOperator(PatternOperator):
     # -- matches -----------------------------------------------------------------------------------
 
     def _taken(self, now: int) -> Iterator[Sequence[Found]]:
-        for due in self._waiting.until(now, self._matcher.runs, self._keys_of):
-            found = self._matcher.take(due.keys, due.times, due.events, due.truths)
-            yield from some_at_once(self._guarded(found), _AT_ONCE)
+        for moment in self._disk.moments(now):
+            for due in self._waiting.until(moment, self._matcher.runs, self._keys_of):
+                found = self._matcher.take(due.keys, due.times, due.events, due.truths)
+                yield from some_at_once(self._guarded(found), _AT_ONCE)
 
     def _with_own_events(self, found: Sequence[Found]) -> Sequence[Found]:
         return with_rows(found, self._own)

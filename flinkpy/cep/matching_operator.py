@@ -16,7 +16,9 @@ from flinkpy.cep.event_keys import keys_of_events
 from flinkpy.cep.match_calls import MatchCalls
 from flinkpy.cep.match_functions import PatternProcessFunction
 from flinkpy.cep.matching.calendar import Calendar
+from flinkpy.cep.matching.events_on_disk import EventsOnDisk
 from flinkpy.cep.matching.pending_events import Compare, PendingEvents
+from flinkpy.cep.matching.row_candidates import Due
 from flinkpy.cep.matching.row_matcher import Fault
 from flinkpy.common.changelog_mode import INSERT_ONLY
 from flinkpy.common.error_policy import ErrorPolicy
@@ -99,9 +101,10 @@ class MatchingOperator(DropsLateRecords, EndsKeys, Generic[Given]):
         self._watermark = MIN_TIMESTAMP
         self._wake_up = WakeUp(self.context.timers, self._on_processing_time)
 
-    def begin(self, pending: PendingEvents) -> None:
+    def begin(self, compare: Compare | None, due: Due | None = None) -> None:
         """Restores the events that waited, and looks after what times out."""
-        self._pending = pending
+        self._disk = EventsOnDisk(self.backend, PENDING, self.context.task)
+        self._pending = PendingEvents(compare, due, self._disk)
         self._pending.restore(self.backend.register_region(PENDING, self._freeze_pending))
         self._arm()
 
@@ -138,6 +141,7 @@ class MatchingOperator(DropsLateRecords, EndsKeys, Generic[Given]):
         """Takes events that have just come."""
         if self.intake.event_time:
             self._wait(batch)
+            self._pending.relieve(self._watermark, self._keys_of)
             self.backend.after_records(len(batch))
             return
         now = self.context.timers.now_ms()
@@ -209,9 +213,10 @@ class MatchingOperator(DropsLateRecords, EndsKeys, Generic[Given]):
 
     def _taken(self, now: int) -> Iterator[Sequence[Given]]:
         """What is found in the events that have waited for this time."""
-        times, values = self._pending.until(now)
-        if values:
-            yield from self._guarded(self._matcher.take(self._keys_of(values), times, values))
+        for moment in self._disk.moments(now):
+            times, values = self._pending.until(moment)
+            if values:
+                yield from self._guarded(self._matcher.take(self._keys_of(values), times, values))
 
     def _guarded(self, found: Iterator[Sequence[Given]]) -> Iterator[Sequence[Given]]:
         """Names the event at which a condition raised, and the pattern, if there are several."""

@@ -17,7 +17,6 @@ from flinkpy.cep.automaton.pattern_states import Automaton
 from flinkpy.cep.match_calls import MatchCalls
 from flinkpy.cep.match_functions import PatternProcessFunction
 from flinkpy.cep.matching.calendar import PARTS, Calendar
-from flinkpy.cep.matching.pending_events import PendingEvents
 from flinkpy.cep.matching.row_candidates import row_candidates
 from flinkpy.cep.matching.row_matcher import RowMatcher
 from flinkpy.cep.matching_operator import Intake, MatchingOperator
@@ -86,7 +85,7 @@ class PatternOperator(MatchingOperator[Found], OneInputOperator):
         self._open_pending(automaton)
 
     def _open_pending(self, automaton: Automaton) -> None:
-        self.begin(PendingEvents(self.intake.compare, row_candidates(automaton)))
+        self.begin(self.intake.compare, row_candidates(automaton))
 
     def _matcher_of(self, automaton: Automaton) -> RowMatcher:
         exact = self._calls.handles_timeouts or automaton.gives_at_timeouts

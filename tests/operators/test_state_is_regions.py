@@ -91,8 +91,13 @@ KEPT: dict[str, dict[str, str]] = {
     },
     "IntervalRowsJoinOperator": {"_index": REGION, "_sides": REGION},
     "OverInTimeOperator": {"_index": REGION},
-    "MatchingOperator": {"_pending": REGION, "_watermark": TIME, "error_policy": BUILT},
-    "ColumnPatternOperator": {"_own": BUILT, "_waiting": REGION},
+    "MatchingOperator": {
+        "_disk": REGION,
+        "_pending": REGION,
+        "_watermark": TIME,
+        "error_policy": BUILT,
+    },
+    "ColumnPatternOperator": {"_disk": REGION, "_own": BUILT, "_waiting": REGION},
     "RowsInTime": {"_waiting": REGION},
     "JoinTableOperator": {"_joined": FROM_INPUT},
     "LastResultsOperator": {

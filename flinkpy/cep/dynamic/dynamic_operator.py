@@ -20,7 +20,6 @@ from flinkpy.cep.dynamic.known_patterns import KnownPatterns
 from flinkpy.cep.dynamic.pattern_updates import PatternUpdate
 from flinkpy.cep.dynamic.runs_of_key import RunsOfKey
 from flinkpy.cep.match_functions import PatternProcessFunction
-from flinkpy.cep.matching.pending_events import PendingEvents
 from flinkpy.cep.matching_operator import Intake, MatchingOperator
 from flinkpy.core.elements import MAX_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.options.patterns import MAX_PARTIAL_MATCHES
@@ -98,7 +97,7 @@ class DynamicPatternOperator(MatchingOperator[FoundByPattern], TwoInputOperator)
         self.backend.layer_engine_values(RUNS, self._rebind, RunsOfKey.copy)
         self._known.end_finished()
         self._report(self.watched.initial)
-        self.begin(PendingEvents(self.intake.compare))
+        self.begin(self.intake.compare)
 
     def _rebind(self, runs: MutableMapping[Any, RunsOfKey]) -> None:
         self._matcher.runs = runs

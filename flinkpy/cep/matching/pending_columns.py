@@ -3,12 +3,13 @@
 Batches stay as they came. When the time has come, only those events become objects that can matter
 to the pattern (``candidates``): they may begin a match; or their key has a partial match, or gets
 one here, and they may change it. The others are skipped, which changes nothing, as all that they
-could do is to be ignored."""
+could do is to be ignored. Those beyond their share of memory lie on disk, if there is one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 from flinkpy.cep.automaton.partial_matches import Runs
 from flinkpy.cep.event_conditions import Condition
 from flinkpy.cep.matching.candidates import Candidates
+from flinkpy.cep.matching.events_on_disk import WIDTH, EventsOnDisk, Piece, positions_by, rows_of
 from flinkpy.cep.matching.expression_conditions import ExpressionConditions, Marks
 from flinkpy.cep.matching.pending_events import PendingEvents
 from flinkpy.cep.matching.places import CandidateRows, places_of
@@ -26,12 +28,14 @@ from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.keys import canonical_keys
 from flinkpy.operators.columnar.key_index import encoded
+from flinkpy.operators.columnar.tables_by_group import from_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
 _AT_ONCE = 1 << 14  # events
+_EVENT = 32  # bytes that arrays take for an event
 SINGLE_KEY = 0  # of all events of a stream without keys
 
 
@@ -58,6 +62,7 @@ class Part:
     at: Numbers
     begins: Marks
     matters: Numbers
+    nbytes: int = 0  # where there is a disk
 
     def taken_until(self, now: int) -> Part:
         """What is due, which is left out here from now on."""
@@ -84,8 +89,11 @@ class PendingColumns:
         conditions: ExpressionConditions,
         key: tuple[str, ...],
         places: bool = False,
+        disk: EventsOnDisk | None = None,
     ) -> None:
         self._places = places
+        self._disk = disk
+        self._stay = 0  # so many bytes stay, although they are too many
         self._candidates, self._conditions, self._key = candidates, conditions, key
         self._parts: list[Part] = []
         self._taken_until = MIN_TIMESTAMP
@@ -93,6 +101,9 @@ class PendingColumns:
 
     def add(self, data: pa.RecordBatch, times: Numbers) -> None:
         """Takes events that have just come; at least one."""
+        self._parts.append(self._part(data, times))
+
+    def _part(self, data: pa.RecordBatch, times: Numbers) -> Part:
         truths = self._conditions.of(data)
         known: dict[Condition, Marks] = {
             condition: holds
@@ -101,8 +112,9 @@ class PendingColumns:
         }
         begins, matters = self._candidates.among(data.num_rows, known)
         at = np.flatnonzero(begins | (matters != 0))
-        part = Part(data, times, int(times.max()), truths, at, begins[at], matters[at])
-        self._parts.append(part)
+        has_disk = self._disk is not None and self._disk.memory is not None
+        size = data.nbytes + _EVENT * data.num_rows if has_disk else 0
+        return Part(data, times, int(times.max()), truths, at, begins[at], matters[at], size)
 
     # -- when the time has come --------------------------------------------------------------------
 
@@ -111,7 +123,10 @@ class PendingColumns:
     ) -> Iterator[Events]:
         """Gives away the events up to ``now`` that matter to the runs of their keys, in their
         order. Use some of them before you ask for the next, for which the runs are looked at
-        again."""
+        again. With a disk, for the ``moments`` on the way to ``now``."""
+        if self._disk is not None:
+            for pieces in self._disk.slices_until(now):
+                self._bring_back(pieces)
         due = [part.taken_until(now) for part in self._parts if len(part.at)]
         self._parts = [part for part in self._parts if part.latest > now]
         self._taken_until = max(now, self._taken_until)
@@ -200,6 +215,54 @@ class PendingColumns:
         )
         return Events(ordered_keys, ordered_times, ordered_events, truths)
 
+    # -- events on disk ----------------------------------------------------------------------------
+
+    def relieve(self, watermark: int) -> None:
+        """Events beyond their share of memory leave it."""
+        disk, size = self._disk, sum(part.nbytes for part in self._parts)
+        if disk is None or disk.memory is None or size <= max(disk.memory, self._stay):
+            return
+        starts = [part.times // WIDTH * WIDTH for part in self._parts]
+        distinct, counts = np.unique(np.concatenate(starts), return_counts=True)
+        sizes = (counts * size // counts.sum()).tolist()
+        leaving = disk.leaving(dict(zip(distinct.tolist(), sizes)), disk.memory, watermark)
+        # what came before in the form of rows stays in front of what is on disk
+        leaving -= {time // WIDTH * WIDTH for time in self._restored.times}
+        if leaving:
+            leaves = [np.isin(each, list(leaving)) for each in starts]
+            parts = list(zip(self._parts, leaves))
+            for _, alike in groupby(parts, key=lambda each: each[0].data.schema):
+                self._write(disk, [(part.data, part.times, which) for part, which in alike])
+            self._parts = [
+                self._part(_taken(part.data, np.flatnonzero(~which)), part.times[~which])
+                if which.any()
+                else part
+                for part, which in parts
+                if not which.all()
+            ]
+        # what cannot leave is not looked at again before there is much more of it
+        self._stay = sum(part.nbytes for part in self._parts) * 3 // 2
+
+    def _write(self, disk: EventsOnDisk, parts: list[tuple[pa.RecordBatch, Numbers, Any]]) -> None:
+        """Writes those events that leave."""
+        data = pa.concat_batches([_taken(each, np.flatnonzero(at)) for each, _, at in parts])
+        times = np.concatenate([each[at] for _, each, at in parts])
+        if len(times):
+            for start, at in positions_by(times // WIDTH * WIDTH):
+                disk.write_columns(start, data.take(pa.array(at)), times[at], self._key)
+
+    def _bring_back(self, pieces: list[Piece]) -> None:
+        """Has the events of a slice in memory, before those that came since."""
+        streams = [from_bytes(events) for *_, events in pieces if isinstance(events, bytes)]
+        are_alike = len({each.schema for each in streams}) == 1 and len(streams) == len(pieces)
+        if not are_alike or len(self._restored):
+            self._restored.add_before(*rows_of(pieces))
+            return
+        order = np.argsort(np.concatenate([numbers for numbers, *_ in pieces]))
+        times = np.concatenate([times for _, times, _ in pieces])[order]
+        data = pa.concat_batches(streams).take(pa.array(order))
+        self._parts.insert(0, self._part(data, times))
+
     # -- snapshots ---------------------------------------------------------------------------------
 
     def freeze(
@@ -226,6 +289,9 @@ class PendingColumns:
 
     def restore(self, saved: Mapping[Any, list[tuple[int, Any]]]) -> None:
         """Takes what waited when it was saved."""
+        if self._disk is not None:
+            self._restored.add(*rows_of(self._disk.restored))
+            self._disk.restored = []
         self._restored.restore(saved)
 
 
