@@ -9,15 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.core.errors import EngineError
 from flinkpy.state.api import State
 from flinkpy.state.descriptors import StateDescriptor
-from flinkpy.state.snapshots.chunked_regions import FrozenChunks, SavedChunks
 from flinkpy.state.snapshots.frozen_tables import FrozenRegion
 from flinkpy.state.snapshots.saved_state import FrozenKeyedState, PreparedPieces
 from flinkpy.state.timed_entries import TimedEntries
+
+if TYPE_CHECKING:  # it imports Arrow
+    from flinkpy.state.snapshots.chunked_regions import FrozenChunks, SavedChunks
 
 RegionEntries: TypeAlias = Callable[[], FrozenRegion]
 

@@ -6,14 +6,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from flinkpy.core.keys import key_group_range
 from flinkpy.graph.checkpoints import KeyedPieces
 from flinkpy.state.checkpoints.state_writer import StateWriter
-from flinkpy.state.snapshots.chunked_regions import SavedChunks
 from flinkpy.state.snapshots.keyed_snapshots import KeyedEntries, KeyedSnapshot, redistribute
 from flinkpy.state.snapshots.operator_snapshots import nothing_saved, redistribute_operator_state
+
+if TYPE_CHECKING:  # it imports Arrow
+    from flinkpy.state.snapshots.chunked_regions import SavedChunks
 
 
 class FrozenKeyedState(Protocol):
