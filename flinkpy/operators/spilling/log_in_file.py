@@ -26,8 +26,9 @@ class LogInFile:
         self.is_read = False  # windows close: slices must stay as they are
 
     def memory(self) -> int:
-        """How many bytes the operator may keep in memory; as many are put together beside them."""
-        return (self._memory.limit or 0) // 2
+        """How many bytes the operator may keep in memory. What is written, or put together, takes
+        three times its size for a moment."""
+        return (self._memory.limit or 0) // 4
 
     def write(self, start: int, pieces: Mapping[int, Any]) -> None:
         """Appends a piece to each of these parts."""
