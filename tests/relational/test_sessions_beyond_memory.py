@@ -266,3 +266,22 @@ def test_an_incremental_checkpoint_of_many_sessions_writes_what_few_rows_change(
     of.watermark(MAX_TIMESTAMP)
     assert len(of.output.changes) == 5_000 + (20 if kind == "rows" else 0)
     of.close()
+
+
+@pytest.mark.parametrize("room", [NO_ROOM, {}])
+def test_sessions_of_processing_time_end_by_the_clock_on_disk_too(room: dict[str, Any]) -> None:
+    window = WindowSpec(WindowKind.SESSION, 4, 6_000, partition=(0, 1), is_processing=True)
+    input, schema = WindowedInput(ROWS, window, ("j", "k")), pa.schema([*ROWS, *TIMES])
+    of = ChangingSubtasks(
+        lambda: RowsOfSessionsOperator(input, AS_IT_IS, schema), ROWS, (1, 0), room
+    )
+    of.take([at(0, (float(key), "a", 1.0, 1, 0)) for key in range(3)])
+    of.timers.advance(4)
+    of.take([at(0, (0.0, "a", 1.0, 2, 0))])
+    of.timers.advance(4)
+    assert [row[0] for _, row in of.output.changes] == [1.0, 2.0]
+    of.restart(2)
+    of.timers.advance(4)
+    assert [(row[0], row[3]) for _, row in of.output.changes[2:]] == [(0.0, 1), (0.0, 2)]
+    assert all(operator.next_moment is None for operator in of.operators)
+    of.close()
