@@ -6,7 +6,8 @@ from __future__ import annotations
 import datetime
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -108,7 +109,12 @@ def random_rows(seed: int) -> Rows:
 
 
 def answers(
-    statements: dict[str, str], tables: dict[str, Rows], mode: str, parallelism: int, at_once: int
+    statements: dict[str, str],
+    tables: dict[str, Rows],
+    mode: str,
+    parallelism: int,
+    at_once: int,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Counter[Any]]:
     """What each statement gives; all of them run as one job."""
     clear_results()
@@ -117,7 +123,8 @@ def answers(
         "STREAMING": EnvironmentSettings.in_streaming_mode,
     }
     env = TableEnvironment.create(settings[mode]())
-    env.get_config().set("parallelism.default", str(parallelism))
+    for name, value in {**options, "parallelism.default": str(parallelism)}.items():
+        env.get_config().set(name, value)
     for name, rows in tables.items():
         env.execute_sql(
             f"{TABLE.format(name)} WITH ('connector' = 'values', 'bounded' = 'true', "
@@ -138,11 +145,17 @@ def answers(
     }
 
 
-def check(names: Sequence[str], seed: int, parallelism: int, at_once: int) -> None:
+def check(
+    names: Sequence[str],
+    seed: int,
+    parallelism: int,
+    at_once: int,
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     tables = {"a": random_rows(seed), "b": random_rows(-seed - 1)}
     statements = {name: STATEMENTS[name] for name in names}
     of_batch = answers(statements, tables, "BATCH", 1, 100)
-    of_stream = answers(statements, tables, "STREAMING", parallelism, at_once)
+    of_stream = answers(statements, tables, "STREAMING", parallelism, at_once, options)
     # a session has rows of one key
     assert {name for name, rows in of_batch.items() if not rows} <= {"session: ranked groups"}
     assert {name for name in names if of_stream[name] != of_batch[name]} == set()
@@ -150,6 +163,13 @@ def check(names: Sequence[str], seed: int, parallelism: int, at_once: int) -> No
 
 def test_statements_over_windows_give_in_streaming_what_they_give_in_batch() -> None:
     check(("tumble: full", "hop: ranked groups", "old session"), 1, 2, 7)
+
+
+def test_sessions_that_have_no_room_in_memory_give_in_streaming_what_they_give_in_batch() -> None:
+    pytest.importorskip("rocksdict")
+    options = {"state.backend.type": "rocksdb", "state.backend.rocksdb.memory.objects": "0 b"}
+    of_rows = ("session: rows", "session: ranked", "session: filtered", "session: sets")
+    check((*of_rows, "session: aggregates", "old session", "one session"), 3, 2, 7, options)
 
 
 @pytest.mark.wide
