@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flinkpy.core.errors import EngineError
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.state.api import State
 from flinkpy.state.descriptors import StateDescriptor
 from flinkpy.state.snapshots.frozen_tables import FrozenRegion
@@ -136,7 +137,7 @@ class KeyedStateBackend(ABC):
         the backend has one. Raises ProgramError for a value that cannot be copied."""
 
     @abstractmethod
-    def restore(self, snapshot: bytes) -> None:
+    def restore(self, snapshot: Data) -> None:
         """Loads the key groups of this subtask from the snapshot. Called before the first
         ``state``."""
 

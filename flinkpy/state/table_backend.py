@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError, ProgramError
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.core.keys import canonical_key
 from flinkpy.state.api import State
 from flinkpy.state.backend import CurrentKey, KeyedStateBackend, RegionEntries
@@ -309,7 +310,7 @@ class TableBackend(KeyedStateBackend):
     def _frozen(self, name: str, table: Table, groups_of_keys: GroupsOfKeys) -> FrozenTable:
         """The table as it is now."""
 
-    def restore(self, snapshot: bytes) -> None:
+    def restore(self, snapshot: Data) -> None:
         opened = KeyedSnapshot.from_bytes(snapshot)
         check_max_parallelism(opened.max_parallelism, self._max_parallelism)
         for name, meta in opened.states.items():

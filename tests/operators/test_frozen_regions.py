@@ -29,6 +29,7 @@ from flinkpy.core.elements import (
     RowBatch,
     Watermark,
 )
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.columnar.tables_by_group import from_bytes
@@ -261,7 +262,7 @@ def of_columns(records: Sequence[tuple[Any, int, int]]) -> Batch:
     return ColumnBatch(pa.RecordBatch.from_pydict(data), np.array([at for _, _, at in records]))
 
 
-def contents(chunks: Iterable[bytes]) -> dict[str, list[str]]:
+def contents(chunks: Iterable[Data]) -> dict[str, list[str]]:
     """What is in saved state, by the names of the states."""
     found: dict[str, list[str]] = {}
     for data in KeyedSnapshot.from_bytes(b"".join(chunks)).groups.values():

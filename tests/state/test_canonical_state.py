@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import CheckpointDamagedError, ProgramError
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.core.ids import JobId, OperatorId
 from flinkpy.core.keys import canonical_key, key_group, key_group_range
 from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint
@@ -143,7 +144,7 @@ def test_whatever_the_keys_and_values_are_they_come_back_exactly(
     assert groups_of(saved.keyed) == groups_of(native)
 
 
-def groups_of(snapshot: bytes) -> Any:
+def groups_of(snapshot: Data) -> Any:
     opened = KeyedSnapshot.from_bytes(snapshot)
     pairs = [
         (number, name, told(key), told(value))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import ResourceUnavailableError
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.core.ids import JobId
 from flinkpy.core.keys import canonical_key, key_group, key_group_range
 from flinkpy.graph.checkpoints import OperatorSubtaskState
@@ -69,7 +70,7 @@ class Checkpoints:
 
     def share(
         self, saved: Sequence[OperatorSubtaskState], parallelism: int = 1, subtask: int = 0
-    ) -> bytes:
+    ) -> Data:
         read = [SavedState(read_keyed(each, self.reader(), MAX_PARALLELISM, ALL)) for each in saved]
         keyed = share_of(read, MAX_PARALLELISM, parallelism, subtask).keyed
         assert keyed is not None
@@ -168,7 +169,7 @@ def test_what_is_restored_of_increments_is_what_is_restored_of_all(
             base = saved
 
 
-def entries(keyed: bytes) -> Any:
+def entries(keyed: Data) -> Any:
     opened = KeyedSnapshot.from_bytes(keyed)
     return opened.states, [
         (number, {name: shown(pairs) for name, pairs in sorted(group.items())})

@@ -229,7 +229,7 @@ def read_states(
 ) -> RestoredStates:
     """Reads the subtask's share of the checkpoint. Raises CheckpointDamagedError, and what the
     store raises."""
-    reader = storage.reader(restore.location)
+    reader = storage.reader(restore.location, spill_folders(values))
     states = {
         operator_id: _share(reader, found, task, values)
         for operator_id, found in restore.operators.items()
@@ -251,18 +251,18 @@ def _saved_by(
     reader: StateReader,
     max_parallelism: int,
     groups: range,
-    values: Mapping[str, Any],
+    folders: Sequence[str],
 ) -> SavedState:
     """What one old subtask saved; of its keyed state all, or these groups, or nothing if there are
     none."""
     if state.tables:
         from flinkpy.state.canonical.canonical_reader import read_canonical
 
-        return read_canonical(state.tables, reader.read, max_parallelism, groups)
+        return read_canonical(state.tables, reader.view, max_parallelism, groups, folders)
     return SavedState(
-        read_keyed(state, reader, max_parallelism, groups),
+        read_keyed(state, reader, max_parallelism, groups, folders),
         None if state.operator is None else reader.read(state.operator),
-        chunks=read_chunks(state, reader, groups, spill_folders(values)),
+        chunks=read_chunks(state, reader, groups, folders),
     )
 
 
@@ -272,13 +272,13 @@ def _share(
     """The subtask's share of what the operator's subtasks saved, however many there were. Keyed
     state is read only of those that had some of its key groups."""
     groups = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism)
-    before = len(found.subtasks)
+    before, folders = len(found.subtasks), spill_folders(values)
     saved, pieces = [], []
     for subtask, state in enumerate(found.subtasks):
         owned = key_group_range(subtask, task.max_parallelism, before)
         shared = range(max(owned.start, groups.start), min(owned.stop, groups.stop))
-        saved.append(_saved_by(state, reader, task.max_parallelism, shared, values))
+        saved.append(_saved_by(state, reader, task.max_parallelism, shared, folders))
         if state.pieces is not None and shared and not is_by_groups(state.pieces):
             pieces.append(state.pieces)
-    share = share_of(saved, task.max_parallelism, task.parallelism, task.subtask_index)
+    share = share_of(saved, task.max_parallelism, task.parallelism, task.subtask_index, folders)
     return with_pieces(share, pieces, reader, task.max_parallelism, groups, values)

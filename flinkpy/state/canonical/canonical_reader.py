@@ -3,13 +3,18 @@ piece as in any other checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from flinkpy.core.clock import Turns
 from flinkpy.core.errors import CheckpointDamagedError
+from flinkpy.core.files.large_bytes import Data, gathered
 from flinkpy.core.program import code
 from flinkpy.graph.checkpoints import StateHandle, StateTable
 from flinkpy.state.canonical.exact_column import Loads
@@ -24,20 +29,26 @@ from flinkpy.state.snapshots.operator_snapshots import (
 )
 from flinkpy.state.snapshots.saved_state import SavedState
 
-ReadBytes: TypeAlias = Callable[[StateHandle], bytes]
+ReadBytes: TypeAlias = Callable[[StateHandle], Data]
 
 _PART = 20_000  # rows that become values at a time
 
 
 def read_canonical(
-    tables: Sequence[StateTable], read: ReadBytes, max_parallelism: int, groups: range
+    tables: Sequence[StateTable],
+    read: ReadBytes,
+    max_parallelism: int,
+    groups: range,
+    folders: Sequence[str] = (),
 ) -> SavedState:
     """What the operator of one old subtask saved, of keyed state only these key groups. ``read``
-    gives the bytes of a handle, or CheckpointDamagedError."""
+    gives the bytes of a handle, or CheckpointDamagedError. What is large lies in files under
+    ``folders``."""
     keyed = [table for table in tables if table.keyed] if groups else []
     listed = [table for table in tables if not table.keyed]
+    entries = _keyed_entries(keyed, read, max_parallelism, groups) if keyed else None
     return SavedState(
-        _keyed_entries(keyed, read, max_parallelism, groups).to_bytes() if keyed else None,
+        None if entries is None else gathered(entries.chunks(Turns()), folders),
         _operator_snapshot(listed, read).to_bytes() if listed else None,
     )
 
@@ -55,16 +66,19 @@ def entries_of(table: StateTable, read: ReadBytes, loads: Loads = code.loads) ->
         raise CheckpointDamagedError(
             str(table.handle.path), f"{table.rows} rows", f"{file.metadata.num_rows}"
         )
+    # what was written together is read together: rows may be large
+    groups = range(file.metadata.num_row_groups)
+    batches = chain.from_iterable(file.iter_batches(_PART, row_groups=[each]) for each in groups)
     if isinstance(columns, TableRows):
-        yield from columns.entries(file.iter_batches(_PART))
+        yield from columns.entries(batches)
         return
-    for batch in file.iter_batches(_PART):
+    for batch in batches:
         yield columns.entries(batch, loads)
 
 
 def _opened(handle: StateHandle, read: ReadBytes) -> Any:
     try:
-        return pq.ParquetFile(pa.BufferReader(read(handle)))
+        return pq.ParquetFile(pa.BufferReader(pa.py_buffer(read(handle))))
     except pa.ArrowException as error:
         raise CheckpointDamagedError(
             str(handle.path), "a Parquet file", f"{type(error).__name__}: {error}"
@@ -74,14 +88,37 @@ def _opened(handle: StateHandle, read: ReadBytes) -> Any:
 def _keyed_entries(
     tables: Sequence[StateTable], read: ReadBytes, max_parallelism: int, groups: range
 ) -> KeyedEntries:
-    found: dict[int, Group] = {}
-    for table in tables:
-        for entries in entries_of(table, read):
-            for group, key, value in zip(entries.groups or (), entries.keys or (), entries.values):
-                if group in groups:
-                    found.setdefault(group, {}).setdefault(table.name, []).append((key, value))
+    """Each file has its key groups in order, so all are read side by side."""
     metas = {table.name: StateMeta(table.kind, table.type, table.expires) for table in tables}
-    return KeyedEntries(max_parallelism, metas, iter(sorted(found.items())))
+    by_group = merge(*(_pairs_of(table, read, groups) for table in tables), key=itemgetter(0))
+    return KeyedEntries(max_parallelism, metas, _together(by_group))
+
+
+def _together(
+    found: Iterable[tuple[int, str, list[tuple[Any, Any]]]],
+) -> Iterator[tuple[int, Group]]:
+    for group, parts in groupby(found, key=itemgetter(0)):
+        pairs: Group = {}
+        for _, name, some in parts:
+            pairs.setdefault(name, []).extend(some)
+        yield group, pairs
+
+
+def _pairs_of(
+    table: StateTable, read: ReadBytes, groups: range
+) -> Iterator[tuple[int, str, list[tuple[Any, Any]]]]:
+    """The pairs of a state in parts, of one key group each."""
+    last = -1
+    for entries in entries_of(table, read):
+        rows = zip(entries.groups or (), entries.keys or (), entries.values)
+        for group, some in groupby(rows, key=itemgetter(0)):
+            if group < last:
+                raise CheckpointDamagedError(
+                    str(table.handle and table.handle.path), "key groups in order", f"{group}"
+                )
+            last = group
+            if group in groups:
+                yield group, table.name, [(key, value) for _, key, value in some]
 
 
 def _operator_snapshot(tables: Sequence[StateTable], read: ReadBytes) -> OperatorSnapshot:

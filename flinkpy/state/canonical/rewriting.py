@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from flinkpy.core.elements import SavepointFormatType
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.core.ids import IntermediateDataSetId, OperatorId
 from flinkpy.core.options.checkpointing import CHECKPOINT_FILE_THRESHOLD
 from flinkpy.graph.checkpoints import (
@@ -45,13 +46,13 @@ _IN_PIECES = (
 class SavedEntries:
     """A FrozenKeyedState: what was saved."""
 
-    saved: bytes
+    saved: Data
 
     def write(self) -> bytes:
         """As it is."""
-        return self.saved
+        return bytes(self.saved)
 
-    def chunks(self) -> list[bytes]:
+    def chunks(self) -> list[Data]:
         """In one piece, as it is there already."""
         return [self.saved]
 
@@ -63,7 +64,7 @@ class SavedEntries:
 def saved_by(state: OperatorSubtaskState, reader: StateReader, max_parallelism: int) -> SavedState:
     """All that an operator of one subtask saved, in whichever form."""
     if state.tables:
-        return read_canonical(state.tables, reader.read, max_parallelism, range(max_parallelism))
+        return read_canonical(state.tables, reader.view, max_parallelism, range(max_parallelism))
     return SavedState(
         _keyed_by(state, reader, max_parallelism),
         None if state.operator is None else reader.read(state.operator),
@@ -72,7 +73,7 @@ def saved_by(state: OperatorSubtaskState, reader: StateReader, max_parallelism: 
 
 def _keyed_by(
     state: OperatorSubtaskState, reader: StateReader, max_parallelism: int
-) -> bytes | None:
+) -> Data | None:
     if state.pieces is not None and not is_by_groups(state.pieces):
         raise ProgramError(_IN_PIECES.format(state.pieces.form))
     return read_all_keyed(state, reader, max_parallelism, range(max_parallelism))
@@ -84,11 +85,10 @@ def write_state(
     """Writes the state of one operator of one subtask in this form."""
     if format_type is SavepointFormatType.CANONICAL:
         return write_canonical(writer, frozen, place)
-    saved = frozen.write()
-    keyed, operator = (
-        None if data is None else writer.write(data) for data in (saved.keyed, saved.operator)
+    keyed = None if frozen.keyed is None else writer.write(frozen.keyed.chunks())
+    return OperatorSubtaskState(
+        keyed, None if frozen.operator is None else writer.write(frozen.operator)
     )
-    return OperatorSubtaskState(keyed, operator)
 
 
 def rewrite(

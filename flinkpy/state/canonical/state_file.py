@@ -8,12 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from flinkpy.core.memory import size_of
 from flinkpy.graph.checkpoints import StateHandle, StateTable
 from flinkpy.state.canonical.state_columns import Entries, StateColumns
 from flinkpy.state.canonical.table_rows import TableRows, weight_of
 from flinkpy.state.checkpoints.state_writer import CountedFile
 
 _PART = 20_000  # entries, or elements of lists and maps in them, that are written together
+_PART_BYTES = 8 << 20  # the same in bytes, by estimate
+_MEASURED = 32  # one of so many entries is measured
 
 
 class StateFile:
@@ -31,7 +34,7 @@ class StateFile:
         self._groups: list[int] = []
         self._keys: list[Any] = []
         self._values: list[Any] = []
-        self._weight = self._rows = 0
+        self._weight = self._bytes = self._rows = 0
 
     def add(self, key: object, value: Any, group: int = 0) -> None:
         """One entry. Groups come in rising order."""
@@ -39,7 +42,9 @@ class StateFile:
         self._keys.append(key)
         self._values.append(value)
         self._weight += 1 + (len(value) if type(value) in (list, dict) else weight_of(value))
-        if self._weight >= _PART:
+        if len(self._values) % _MEASURED == 1:
+            self._bytes += _MEASURED * size_of(value)
+        if self._weight >= _PART or self._bytes >= _PART_BYTES:
             self._flush()
 
     def _flush(self) -> None:
@@ -59,7 +64,7 @@ class StateFile:
         self._groups = []
         self._keys = []
         self._values = []
-        self._weight = 0
+        self._weight = self._bytes = 0
 
     def close(self) -> StateTable:
         """The state with its file, which appears when the writer of the subtask's state is

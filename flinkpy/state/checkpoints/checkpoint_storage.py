@@ -114,13 +114,12 @@ class CheckpointStorage(ABC):
         savepoint.compresses = self.compresses
         return savepoint
 
-    def reader(self, location: str | None) -> StateReader:
-        """Reads the state of the checkpoint at this location, which may be one of another job."""
-        return (
-            StateReader()
-            if location is None
-            else StateReader(self._stores(location), absolute(location))
-        )
+    def reader(self, location: str | None, folders: Sequence[str] = ()) -> StateReader:
+        """Reads the state of the checkpoint at this location, which may be one of another job.
+        What is large is read into files under ``folders``."""
+        if location is None:
+            return StateReader(folders=folders)
+        return StateReader(self._stores(location), absolute(location), folders=folders)
 
     @abstractmethod
     def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
@@ -300,15 +299,15 @@ class FileCheckpointStorage(CheckpointStorage):
                 {location_of(folder, handle) for handle in handles if handle.path is not None},
             )
 
-    def reader(self, location: str | None) -> StateReader:
+    def reader(self, location: str | None, folders: Sequence[str] = ()) -> StateReader:
         if (
             location is None
             or self._backup is None
             or not self._backup.is_read
             or not self.is_own(location)
         ):
-            return super().reader(location)
-        return StateReader(self._stores(location), absolute(location), self._backup)
+            return super().reader(location, folders)
+        return StateReader(self._stores(location), absolute(location), self._backup, folders)
 
     def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
         folder = checkpoint_folder(self.job_dir, checkpoint.checkpoint_id)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from flinkpy.core.errors import CheckpointDamagedError
+from flinkpy.core.files.large_bytes import Data
 
 ZSTD = "zstd"  # the name in handles and manifests
 _BLOCK = 1 << 20
@@ -21,7 +22,7 @@ _LENGTHS = struct.Struct("<II")  # of the bytes, and of what stands for them
 def compressed(chunks: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
     """The state in its stored form.
 
-    >>> decompressed(b"".join(compressed([b"ab" * 1000])), "a file") == b"ab" * 1000
+    >>> b"".join(decompressed(b"".join(compressed([b"ab" * 1000])), "a file")) == b"ab" * 1000
     True
     """
     block = bytearray()
@@ -38,23 +39,23 @@ def compressed(chunks: Iterable[bytes | bytearray | memoryview]) -> Iterator[byt
         yield _packed(block)
 
 
-def decompressed(data: bytes, where: str) -> bytes:
-    """The state again. Raises CheckpointDamagedError, which names ``where`` it stands, if nobody
-    can have written this."""
-    found, view, codec = bytearray(), memoryview(data), _codec()
+def decompressed(data: Data, where: str) -> Iterator[bytes]:
+    """The state again, block by block. Raises CheckpointDamagedError, which names ``where`` it
+    stands, if nobody can have written this."""
+    view, codec = memoryview(data), _codec()
     while len(view):
         try:
             length, stored = _LENGTHS.unpack_from(view)
             block = view[_LENGTHS.size : _LENGTHS.size + stored]
             if length > _BLOCK or len(block) != stored:
                 raise ValueError("a block of another length")
-            found += codec.decompress(block, length)
+            plain: bytes = codec.decompress(block, length, asbytes=True)
         except (struct.error, ValueError, OSError) as error:  # Arrow's errors are among them
             raise CheckpointDamagedError(
                 where, "compressed state", f"other bytes ({error})"
             ) from error
+        yield plain
         view = view[_LENGTHS.size + stored :]
-    return bytes(found)
 
 
 def _packed(block: bytearray) -> bytes:

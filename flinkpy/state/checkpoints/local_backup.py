@@ -161,11 +161,15 @@ class LocalBackup:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def read(self, location: str, offset: int, length: int) -> bytes | None:
-        """These bytes of the copy, which the caller checks. None if there is no copy."""
+    def has(self, location: str) -> bool:
+        """Whether there is a copy."""
+        return self._folder is not None and location in self._copies
+
+    def read(self, location: str, offset: int, length: int) -> bytes:
+        """These bytes of the copy, which the caller checks."""
         copy, folder = self._copies.get(location), self._folder
         if copy is None or folder is None:
-            return None
+            return b""
         try:
             return folder.store.read(copy, offset, length)
         except OSError:

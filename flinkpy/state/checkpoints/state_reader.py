@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeAlias
 
 from flinkpy.core.errors import CheckpointDamagedError
+from flinkpy.core.files.large_bytes import IN_MEMORY, Data, gathered
 from flinkpy.graph.checkpoints import SHARED, StateHandle
 from flinkpy.state.checkpoints.compression import decompressed
 from flinkpy.state.checkpoints.file_store import FileStore
@@ -18,12 +20,14 @@ from flinkpy.state.checkpoints.locations import folder_of, join, shared_folder
 Sums: TypeAlias = tuple[int, int]  # length and checksum
 
 _CHUNK = 1 << 20
+_PART = 8 << 20  # of large state
 _CHECKERS = 4  # threads; the checksum of one file is made while others are read
 
 
 class StateReader:
     """Reads the state of the checkpoint in this folder; without a folder, of one whose state stands
-    in the handles. What is intact in ``backup`` is read there.
+    in the handles. What is intact in ``backup`` is read there. What is large is read into files
+    under ``folders``.
 
     >>> StateReader().read(StateHandle(3, 891568578, data=b"abc"))
     b'abc'
@@ -34,23 +38,35 @@ class StateReader:
         store: FileStore | None = None,
         folder: str | None = None,
         backup: LocalBackup | None = None,
+        folders: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._folder = folder
         self._backup = backup
+        self._folders = folders
 
     def read(self, handle: StateHandle) -> bytes:
         """CheckpointDamagedError if the bytes are not those that were written, or not there."""
+        data = self.view(handle)
+        return data if isinstance(data, bytes) else bytes(data)
+
+    def view(self, handle: StateHandle) -> Data:
+        """The same; many bytes are a view of a mapped file."""
         copied = self._from_backup(handle)
         if copied is not None:
-            return _plain(handle, copied, "a local copy")
+            return self._plain(handle, copied, "a local copy")
         data, where = (
             (handle.data, "state in the manifest")
             if handle.data is not None
             else self._from_file(handle)
         )
         _check(handle, where, (len(data), zlib.crc32(data)))
-        return _plain(handle, data, where)
+        return self._plain(handle, data, where)
+
+    def _plain(self, handle: StateHandle, data: Data, where: str) -> Data:
+        if handle.codec is None:
+            return data
+        return gathered(decompressed(data, where), self._folders)
 
     def fetch(self, wanted: Mapping[str, StateHandle]) -> None:
         """Puts state into new files on this machine's disk, by their paths, which nobody changes. A
@@ -64,7 +80,7 @@ class StateReader:
         for path, handle in others.items():
             if path not in linked:
                 with open(path, "xb") as file:
-                    file.write(self.read(handle))
+                    file.write(self.view(handle))
 
     def _linked_copies(self, wanted: Mapping[str, StateHandle]) -> Mapping[str, str]:
         """Those of the paths that lead to intact copies now."""
@@ -101,22 +117,22 @@ class StateReader:
                     os.unlink(path)  # it has other pieces too
         return linked
 
-    def _from_backup(self, handle: StateHandle) -> bytes | None:
+    def _from_backup(self, handle: StateHandle) -> Data | None:
         """What an intact copy has of it."""
         backup = self._backup
         if backup is None or handle.path is None or self._folder is None:
             return None
         where = location_of(self._folder, handle)
-        data = backup.read(where, handle.offset, handle.length)
-        if data is None:
+        if not backup.has(where):
             return None
+        data = self._all(handle, partial(backup.read, where))
         if (len(data), zlib.crc32(data)) != _sums_in(handle):
             backup.refuse(where)
             return None
         backup.was_taken()
         return data
 
-    def _from_file(self, handle: StateHandle) -> tuple[bytes, str]:
+    def _from_file(self, handle: StateHandle) -> tuple[Data, str]:
         if self._store is None or self._folder is None:
             found = "a checkpoint without a folder"
             raise CheckpointDamagedError(
@@ -124,14 +140,18 @@ class StateReader:
             )
         where = location_of(self._folder, handle)
         try:
-            return self._store.read(where, handle.offset, handle.length), where
+            return self._all(handle, partial(self._store.read, where)), where
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             expected = f"a file of at least {handle.offset + handle.length} bytes"
             raise CheckpointDamagedError(where, expected, "no such file") from error
 
-
-def _plain(handle: StateHandle, data: bytes, where: str) -> bytes:
-    return data if handle.codec is None else decompressed(data, where)
+    def _all(self, handle: StateHandle, read: Callable[[int, int], bytes]) -> Data:
+        """Reads so many bytes from where they begin, some at a time if they are many."""
+        if handle.length <= IN_MEMORY:
+            return read(handle.offset, handle.length)
+        end = handle.offset + handle.length
+        starts = range(handle.offset, end, _PART)
+        return gathered((read(at, min(_PART, end - at)) for at in starts), self._folders)
 
 
 def _sums_in(handle: StateHandle) -> Sums:

@@ -249,7 +249,7 @@ def _add_keyed(states: dict[str, StateContents], snapshot: KeyedSnapshot, show: 
     for name, meta in snapshot.states.items():
         states.setdefault(name, StateContents(name, meta.kind, meta.type, expires=meta.expires))
     for _, data in sorted(snapshot.groups.items()):
-        for name, pairs in load_leniently(data).items():
+        for name, pairs in load_leniently(bytes(data)).items():
             _add(states[name], pairs, _pair, show)
 
 

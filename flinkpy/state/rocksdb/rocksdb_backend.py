@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock, Turns
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.descriptors import StateKind
@@ -260,7 +261,7 @@ def whole_snapshot(
 
 def merged_snapshot(
     prepared: PreparedDatabase,
-    regions: bytes | None,
+    regions: Data | None,
     max_parallelism: int,
     groups: range,
     config: RocksDBConfig,

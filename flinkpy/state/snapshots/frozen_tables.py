@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.errors import EngineError
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.core.keys import key_groups
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.layers.overlay import View, parts_of_entries
@@ -64,7 +65,7 @@ class FrozenTables:
         metas = {name: meta for name, (meta, _) in self._tables.items()}
         return KeyedEntries(self._max_parallelism, metas, self._by_group(turns or Turns()))
 
-    def chunks(self, turns: Turns | None = None) -> list[bytes]:
+    def chunks(self, turns: Turns | None = None) -> Iterator[Data]:
         turns = turns or Turns()
         return self.entries(turns).chunks(turns)
 

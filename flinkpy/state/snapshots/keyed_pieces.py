@@ -21,6 +21,7 @@ from itertools import groupby
 from typing import Any
 
 from flinkpy.core.clock import Turns
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.core.files.spill_file import SpillFile
 from flinkpy.graph.checkpoints import KeyedPieces, OperatorSubtaskState, StateHandle
 from flinkpy.state.checkpoints.state_reader import StateReader
@@ -57,7 +58,7 @@ class FrozenGroups(FrozenInPieces):
     def write(self) -> bytes:
         return self._frozen.write()
 
-    def chunks(self) -> Iterable[bytes]:
+    def chunks(self) -> Iterable[Data]:
         return self._frozen.chunks()
 
     def entries(self) -> KeyedEntries:
@@ -72,7 +73,7 @@ class FrozenGroups(FrozenInPieces):
         snapshot = KeyedSnapshot(
             entries.max_parallelism, entries.states, dump_groups(entries.groups, turns)
         )
-        made: dict[str, Iterable[bytes]] = {
+        made: dict[str, Iterable[Data]] = {
             _name(first, chunks): chunks for first, chunks in _pieces(snapshot)
         }
         regions = {name: table.region for name, table in chunked.items()}
@@ -95,13 +96,18 @@ class _OnDemand(Iterable[bytes]):
 
 
 def read_keyed(
-    state: OperatorSubtaskState, reader: StateReader, max_parallelism: int, groups: range
-) -> bytes | None:
+    state: OperatorSubtaskState,
+    reader: StateReader,
+    max_parallelism: int,
+    groups: range,
+    folders: Sequence[str] = (),
+) -> Data | None:
     """What the subtask saved of the keyed state of these groups, or of more, without what stands in
-    chunks; None if that is nothing, or if only its backend can read it."""
+    chunks; None if that is nothing, or if only its backend can read it. What is large lies in files
+    under ``folders``."""
     if not groups or state.keyed is None:
         return None
-    keyed = reader.read(state.keyed)
+    keyed = reader.view(state.keyed)
     if not is_by_groups(state.pieces):
         return keyed
     assert state.pieces is not None
@@ -113,12 +119,12 @@ def read_keyed(
         and (first := _first_group(name)) < groups.stop
         and groups.start < first + length
     ]
-    return redistribute([keyed, *pieces], groups)
+    return redistribute([keyed, *pieces], groups, folders)
 
 
 def read_all_keyed(
     state: OperatorSubtaskState, reader: StateReader, max_parallelism: int, groups: range
-) -> bytes | None:
+) -> Data | None:
     """The same, with what stands in chunks."""
     found = read_keyed(state, reader, max_parallelism, groups)
     chunks = {name: reader.read(handle) for name, handle in _chunk_pieces(state).items()}
@@ -134,8 +140,8 @@ def read_chunks(
     under ``folders`` that go with what is given."""
     found: dict[str, Any] = {}
     for name, handle in _chunk_pieces(state).items() if groups else ():
-        found[name] = data = reader.read(handle)
-        if len(data) >= _WORTH_A_FILE:
+        found[name] = data = reader.view(handle)
+        if isinstance(data, bytes) and len(data) >= _WORTH_A_FILE:
             file = SpillFile(folders)
             file.append([data])
             found[name] = file.mapped()
@@ -154,7 +160,7 @@ def is_by_groups(pieces: KeyedPieces | None) -> bool:
     return pieces is not None and pieces.form == FORM
 
 
-def _pieces(snapshot: KeyedSnapshot) -> Iterator[tuple[int, list[bytes]]]:
+def _pieces(snapshot: KeyedSnapshot) -> Iterator[tuple[int, list[Data]]]:
     """The first group that each piece is for, and its bytes."""
     length = _length(snapshot.max_parallelism)
     for number, groups in groupby(sorted(snapshot.groups), lambda group: group // length):
@@ -163,7 +169,7 @@ def _pieces(snapshot: KeyedSnapshot) -> Iterator[tuple[int, list[bytes]]]:
             snapshot.states,
             {group: snapshot.groups[group] for group in groups},
         )
-        yield number * length, piece.chunks()
+        yield number * length, list(piece.chunks())
 
 
 def _length(max_parallelism: int) -> int:
@@ -171,7 +177,7 @@ def _length(max_parallelism: int) -> int:
     return -(-max_parallelism // _MOST_PIECES)
 
 
-def _name(first_group: int, chunks: Iterable[bytes]) -> str:
+def _name(first_group: int, chunks: Iterable[Data]) -> str:
     digest = blake2b(digest_size=16)
     for chunk in chunks:
         digest.update(chunk)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from flinkpy.core.files.large_bytes import Data
 from flinkpy.core.keys import key_group_range
 from flinkpy.graph.checkpoints import KeyedPieces
 from flinkpy.state.checkpoints.state_writer import StateWriter
@@ -26,8 +27,9 @@ class FrozenKeyedState(Protocol):
         and after the backend was closed."""
         ...
 
-    def chunks(self) -> Iterable[bytes]:
-        """The same bytes, in place of ``write``. To join much of it would hold up all threads."""
+    def chunks(self) -> Iterable[Data]:
+        """The same bytes, in place of ``write``, of some keys at a time: all of it may be more than
+        memory holds."""
         ...
 
     def entries(self) -> KeyedEntries:
@@ -61,10 +63,10 @@ class PreparedPieces(ABC):
 
 
 class SavedState(NamedTuple):
-    """The two kinds of state as bytes, each None where the operator has none. ``pieces`` and
-    ``chunks``: keyed state that is not in ``keyed``."""
+    """The two kinds of state as bytes, each None where the operator has none. ``keyed`` may be a
+    view of a mapped file. ``pieces`` and ``chunks``: keyed state that is not in ``keyed``."""
 
-    keyed: bytes | None = None
+    keyed: Data | None = None
     operator: bytes | None = None
     pieces: PreparedPieces | None = None
     chunks: Sequence[SavedChunks] = ()
@@ -89,11 +91,16 @@ class FrozenState:
 
 
 def share_of(
-    saved: Sequence[SavedState], max_parallelism: int, parallelism: int, subtask: int
+    saved: Sequence[SavedState],
+    max_parallelism: int,
+    parallelism: int,
+    subtask: int,
+    folders: Sequence[str] = (),
 ) -> SavedState:
     """What one new subtask of so many starts from, made of what the old subtasks saved, in their
     order. Keyed state moves by key group, operator state as its kind says. Nothing is unpickled.
-    Keyed state of subtasks that had none of its groups may be left out."""
+    Keyed state of subtasks that had none of its groups may be left out. What is large lies in files
+    under ``folders``."""
     keyed = [each.keyed for each in saved if each.keyed is not None]
     operator = None
     if any(each.operator is not None for each in saved):
@@ -101,7 +108,7 @@ def share_of(
         operator = redistribute_operator_state(found, parallelism)[subtask]
     groups = key_group_range(subtask, max_parallelism, parallelism)
     return SavedState(
-        redistribute(keyed, groups) if keyed else None,
+        redistribute(keyed, groups, folders) if keyed else None,
         operator,
         chunks=tuple(each.within(groups) for state in saved for each in state.chunks),
     )
