@@ -103,7 +103,7 @@ class PatternOperator(MatchingOperator[Found], OneInputOperator):
         runs = self.backend.engine_values(RUNS)
         self._leave_out_strange(automaton, runs)
         self._matcher.restore(runs)
-        self.backend.layer_engine_values(RUNS, self._rebind, _same)
+        self.backend.held_values(RUNS, self._rebind, _same)
 
     def _rebind(self, runs: MutableMapping[Any, Runs]) -> None:
         self._matcher.runs = runs

@@ -7,7 +7,7 @@ into memory again. What memory has of a key is valid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from itertools import islice
 from typing import Any, ClassVar, Protocol
 
@@ -170,7 +170,7 @@ class HeldValues:
         return [FrozenEntries(left, None, same, groups_of_keys, shares_keys), here]
 
 
-class _Reached:
+class _Reached(MutableMapping[Any, Any]):
     """What the operator reads and writes when some values are on disk."""
 
     __slots__ = ("_entries", "_get", "_held")
@@ -205,7 +205,13 @@ class _Reached:
     def __contains__(self, key: object) -> bool:
         return self.get(key, _MISSING) is not _MISSING
 
-    def items(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._held.keys())
+
+    def __len__(self) -> int:
+        return len(self._held.keys())
+
+    def items(self) -> Any:
         yield from list(self._entries.items())
         yield from self._held.others()
 

@@ -94,7 +94,7 @@ class DynamicPatternOperator(MatchingOperator[FoundByPattern], TwoInputOperator)
         self._known = KnownPatterns(self._matcher, self.context)
         self._is_open = True
         self._matcher.restore(self.backend.engine_values(RUNS))
-        self.backend.layer_engine_values(RUNS, self._rebind, RunsOfKey.copy)
+        self.backend.held_values(RUNS, self._rebind, RunsOfKey.copy)
         self._known.end_finished()
         self._report(self.watched.initial)
         self.begin(self.intake.compare)
