@@ -113,7 +113,7 @@ class TableBackend(KeyedStateBackend):
         self._groups = groups
         self._clock = clock
         self._tables: dict[str, Table] = {}
-        self._regions: dict[str, RegionEntries] = {}
+        self._regions: dict[str, RegionEntries | Callable[[], FrozenChunks]] = {}
         # regions that were restored and not registered yet
         self._unclaimed: dict[str, dict[Any, Any]] = {}
         self._unclaimed_chunks: dict[str, list[SavedChunks]] = {}
@@ -169,19 +169,25 @@ class TableBackend(KeyedStateBackend):
             table.make_layered(name, rebind, copy, self.layered_from)
 
     def register_region(self, name: str, entries: RegionEntries) -> Mapping[Any, Any]:
-        if name in self._regions or name in self._tables:
-            raise EngineError(f"there is a state {name!r} already")
-        self._regions[name] = entries
         self._take_tables(self._unclaimed_chunks.pop(name, ()))
-        return self._unclaimed.pop(name, {})
+        return self._registered(name, entries)
 
     def register_chunks(self, name: str, entries: Callable[[], FrozenChunks]) -> Iterator[Any]:
         chunks = self._unclaimed_chunks.pop(name, [])
-        tables = self.register_region(name, entries)
+        tables = self._registered(name, entries)
         return chain(
             chain.from_iterable(map(batches_of, tables.values())),
             chain.from_iterable(each.batches() for each in chunks),
         )
+
+    def _registered(
+        self, name: str, entries: RegionEntries | Callable[[], FrozenChunks]
+    ) -> Mapping[Any, Any]:
+        """What was restored as tables."""
+        if name in self._regions or name in self._tables:
+            raise EngineError(f"there is a state {name!r} already")
+        self._regions[name] = entries
+        return self._unclaimed.pop(name, {})
 
     def held_values(
         self, name: str, rebind: Callable[[Any], None], copy: Callable[[Any], Any]
@@ -294,16 +300,15 @@ class TableBackend(KeyedStateBackend):
         """What operators hold in forms of their own."""
         while self._unclaimed_chunks:  # of an operator that does not ask for them
             self._take_tables(self._unclaimed_chunks.popitem()[1])
-        held: dict[str, FrozenRegion] = {
+        held: dict[str, FrozenRegion | FrozenChunks] = {
             name: entries() for name, entries in self._regions.items()
         } | self._unclaimed
         found: Frozen = {}
         for name, entries in held.items():
-            whole = FrozenEntries(entries, None, same, groups_of_keys, True)
             if isinstance(entries, FrozenChunks):
-                found[name] = REGION, ChunkedTable(entries, whole)
+                found[name] = REGION, ChunkedTable(entries)
             else:
-                found[name] = REGION, whole
+                found[name] = REGION, FrozenEntries(entries, None, same, groups_of_keys, True)
         return found
 
     @abstractmethod

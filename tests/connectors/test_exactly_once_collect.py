@@ -17,6 +17,7 @@ from flinkpy.connectors.collect import collect_server, held_results
 from flinkpy.connectors.collect.collect_server import CollectServer
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import JobRestartedError
+from flinkpy.core.files import spool
 from flinkpy.network.wire.client_channel import Complete, Marker
 from tests.connectors.sink_world import SinkWorld
 from tests.waiting import eventually
@@ -258,22 +259,22 @@ def test_batches_that_are_held_do_not_stop_the_reading() -> None:
 def test_batches_that_wait_for_a_checkpoint_lie_in_a_file_beyond_some_megabytes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(held_results, "IN_MEMORY", 10)
+    monkeypatch.setattr(spool, "IN_MEMORY", 10)
     held = held_results.HeldResults([str(tmp_path)])
     before = len(os.listdir("/dev/fd"))
     batches = [bytes([at]) * 6 for at in range(5)]
     assert held.take(0, 0, 1, [*batches, Marker(1, 1)]) == []
     assert len(os.listdir("/dev/fd")) == before + 1
     shown = [batch for _, batch in held.take(0, 0, 1, [Complete(0, 0, 1)])]
-    assert [type(each) for each in shown] == [bytes, *[held_results.FrameOnDisk] * 4]
-    assert [each if isinstance(each, bytes) else each.read() for each in shown] == batches
+    assert [type(each) for each in shown] == [bytes, *[spool.OnDisk] * 4]
+    assert list(map(spool.contents, shown)) == batches
     assert list(map(len, shown)) == [6] * 5
     del shown
     assert len(os.listdir("/dev/fd")) == before
 
 
 def test_a_program_is_given_what_waited_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_results, "IN_MEMORY", 1_000)
+    monkeypatch.setattr(spool, "IN_MEMORY", 1_000)
     with collecting() as server:
         world = SinkWorld(server.sink())
         for at in range(20):

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.common.types import RowKind
+from flinkpy.core.files import spool
 from flinkpy.core.ids import JobId, OperatorId
 from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.sql.rex.relational_terms import JoinKind
@@ -159,3 +160,25 @@ def test_a_join_takes_back_rows_chunk_by_chunk_and_saves_them_as_they_were(tmp_p
     checkpoints.states = states
     written, _ = checkpoints.take()
     assert written <= 0.2 * all_bytes
+
+
+def test_a_savepoint_of_a_join_is_written_a_key_group_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spool, "IN_MEMORY", 1 << 20)
+    of = SubtasksOfChanges(
+        operator_for(JoinKind.LEFT, [LAYOUTS["any rows"]] * 2), configuration=in_memory("1 mb")
+    )
+    rows: list[Row] = [(float(at), at, at) for at in range(300_000)]
+    for begin in range(0, len(rows), 30_000):
+        of.push_changes(0, [(RowKind.INSERT, row) for row in rows[begin : begin + 30_000]])
+    del rows
+    keyed = of.operators[0].freeze_state(BARRIER).keyed
+    tracemalloc.start()
+    try:
+        size = sum(map(len, keyed.chunks()))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size > 8 << 20
+    assert peak < size, (peak, size)

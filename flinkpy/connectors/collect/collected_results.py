@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from flinkpy.connectors.collect.held_results import FrameOnDisk, HeldResults, Payload
+from flinkpy.connectors.collect.held_results import HeldResults
+from flinkpy.core.files.spool import Spooled, contents
 from flinkpy.network.wire.client_channel import UNKNOWN, Frame, IncomingChannel
 
 
@@ -31,7 +32,7 @@ class CollectedResults:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         # (subtask, payload); None: the records given of the subtask are void
-        self._queue: deque[tuple[int, Payload | None]] = deque()
+        self._queue: deque[tuple[int, Spooled | None]] = deque()
         self._attempts: dict[int, int] = {}  # subtask -> the latest
         # subtasks of whose latest attempt something was taken from the queue
         self._given: set[int] = set()
@@ -87,9 +88,7 @@ class CollectedResults:
                 self.queued_bytes -= len(payload)
                 self._given.add(subtask)
             made_room = was_full and not self.is_full
-        if isinstance(payload, FrameOnDisk):
-            payload = payload.read()
-        return Taken(subtask, payload, made_room)
+        return Taken(subtask, None if payload is None else contents(payload), made_room)
 
     # -- the reading thread ------------------------------------------------------------------------
 
@@ -120,7 +119,7 @@ class CollectedResults:
             self._queue.append((subtask, None))
             self._changed.notify_all()
 
-    def _show(self, batches: Sequence[tuple[int, Payload]]) -> None:
+    def _show(self, batches: Sequence[tuple[int, Spooled]]) -> None:
         if batches:
             self.batches += len(batches)
             self._queue.extend(batches)

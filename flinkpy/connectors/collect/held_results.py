@@ -15,48 +15,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from flinkpy.core.files.spill_file import SpillFile
+from flinkpy.core.files.spool import Spool, Spooled
 from flinkpy.network.wire.client_channel import Complete, Frame, Marker
-
-IN_MEMORY = 16 << 20  # bytes of the batches of a stream before its next marker
-
-
-class FrameOnDisk:
-    """A batch that lies in a file. The file is gone when all of its batches are."""
-
-    __slots__ = ("_file", "_length", "_offset")
-
-    def __init__(self, file: SpillFile, frame: bytes) -> None:
-        self._file, self._length, self._offset = file, len(frame), file.append([frame])
-
-    def __len__(self) -> int:
-        return self._length
-
-    def read(self) -> bytes:
-        return self._file.read(self._offset, self._length)
-
-
-Payload: TypeAlias = "bytes | FrameOnDisk"
 
 
 class _Part:
     """The batches in front of a marker."""
 
-    def __init__(self) -> None:
-        self.batches: list[Payload] = []
-        self._size = 0
-        self._file: SpillFile | None = None
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.batches: list[Spooled] = []
+        self._spool = Spool(folders)
 
-    def add(self, frame: bytes, folders: Sequence[str]) -> None:
-        self._size += len(frame)
-        if self._size <= IN_MEMORY:
-            self.batches.append(frame)
-            return
-        if self._file is None:
-            self._file = SpillFile(folders)
-        self.batches.append(FrameOnDisk(self._file, frame))
+    def add(self, frame: bytes) -> None:
+        self.batches.append(self._spool.add(frame))
 
 
 @dataclass
@@ -64,8 +36,8 @@ class _Stream:
     """``parts``: closed by a marker, oldest first. ``open``: behind the last marker."""
 
     folders: Sequence[str]
-    parts: deque[tuple[Marker, list[Payload]]] = field(default_factory=deque)
-    open: _Part = field(default_factory=_Part)
+    open: _Part
+    parts: deque[tuple[Marker, list[Spooled]]] = field(default_factory=deque)
     parallelism: int = 0
     last: int = 0  # marker received
     complete: int = 0  # the last marker whose checkpoint is
@@ -74,19 +46,19 @@ class _Stream:
 
     def add(self, frame: bytes | Marker) -> None:
         if isinstance(frame, bytes):
-            self.open.add(frame, self.folders)
+            self.open.add(frame)
         else:
             self.parts.append((frame, self.open.batches))
-            self.open, self.last = _Part(), frame.number
+            self.open, self.last = _Part(self.folders), frame.number
 
-    def shown(self) -> list[Payload]:
+    def shown(self) -> list[Spooled]:
         """What is complete, and was not shown before."""
-        found: list[Payload] = []
+        found: list[Spooled] = []
         while self.parts and self.parts[0][0].number <= self.complete:
             found += self.parts.popleft()[1]
         if self.is_over and self.last >= self.complete:  # all that counts was shown
             self.parts.clear()
-            self.open = _Part()
+            self.open = _Part(self.folders)
         return found
 
 
@@ -121,10 +93,10 @@ class HeldResults:
 
     def take(
         self, subtask: int, attempt: int, parallelism: int, frames: list[Frame]
-    ) -> list[tuple[int, Payload]]:
+    ) -> list[tuple[int, Spooled]]:
         """Frames as they came in a stream; gives back the batches that can be shown now, each with
         its subtask."""
-        found: list[tuple[int, Payload]] = []
+        found: list[tuple[int, Spooled]] = []
         own = self._stream(subtask, attempt)
         own.parallelism = parallelism
         for frame in frames:
@@ -144,17 +116,17 @@ class HeldResults:
                     found += [(subtask, batch) for batch in own.shown()]
         return found
 
-    def _end_before(self, subtask: int, attempt: int, parallelism: int) -> list[Payload]:
+    def _end_before(self, subtask: int, attempt: int, parallelism: int) -> list[Spooled]:
         """No more of the subtask's earlier attempts will be complete. Of those with another
         parallelism, other subtasks may have more to say."""
-        found: list[Payload] = []
+        found: list[Spooled] = []
         for (other, earlier), stream in self._streams.items():
             if other == subtask and earlier < attempt and stream.parallelism == parallelism:
                 stream.is_over = True
                 found += stream.shown()
         return found
 
-    def job_failed(self, checkpoint_id: int) -> list[tuple[int, Payload]]:
+    def job_failed(self, checkpoint_id: int) -> list[tuple[int, Spooled]]:
         """No task says more, and this checkpoint is the newest that is complete. Gives back what it
         has and nobody could say: a job that starts from it does not make that again. Only the
         latest attempts count: what is left of earlier ones was made again."""
@@ -175,4 +147,5 @@ class HeldResults:
         self._streams = {key: stream for key, stream in self._streams.items() if key[0] != subtask}
 
     def _stream(self, subtask: int, attempt: int) -> _Stream:
-        return self._streams.setdefault((subtask, attempt), _Stream(self._folders))
+        new = _Stream(self._folders, _Part(self._folders))
+        return self._streams.setdefault((subtask, attempt), new)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.tables_by_group import key_of_group
 from flinkpy.relational.joins.keyed_rows import Chunk, KeyedRows
 from flinkpy.relational.state.frozen_chunks import digest_of
-from flinkpy.relational.state.rows_by_group import groups_of_rows, rows_by_group
+from flinkpy.relational.state.rows_by_group import groups_of_rows
 from flinkpy.state.snapshots.chunked_regions import FrozenChunk, FrozenChunks
 
 MET = "$met"
@@ -25,28 +25,14 @@ class FrozenKeyedRows(FrozenChunks):
     row."""
 
     def __init__(
-        self,
-        rows: KeyedRows,
-        over: int,
-        schema: pa.Schema,
-        key_columns: Sequence[int],
-        max_parallelism: int,
+        self, rows: KeyedRows, over: int, key_columns: Sequence[int], max_parallelism: int
     ) -> None:
         self._chunks = [(each, each.met.copy()) for each in rows.chunks if each.last > over]
         self._over = over
-        self._schema = schema.append(_MET)
+        self.folders = rows.folders
         self._key_columns = key_columns
         self._max_parallelism = max_parallelism
         self.keys = [key_of_group(group, max_parallelism) for group in range(max_parallelism)]
-
-    def __call__(self, turns: Turns) -> Mapping[int, bytes]:
-        parts = []
-        for chunk, met in self._chunks:
-            data = chunk.data.append_column(_MET, pa.array(met))
-            parts.append(data.filter(pa.array(chunk.times > self._over)))
-            turns.give_way()
-        found = rows_by_group(parts, self._schema, self._key_columns, self._max_parallelism, turns)
-        return {self.keys[group]: data for group, data in found.items()}
 
     def chunks(self, turns: Turns) -> Sequence[FrozenChunk]:
         found = []

@@ -87,9 +87,8 @@ class IntervalRowsJoinOperator(UnendingJoin):
         return lambda: self._times[side].freeze(lambda turns: {})
 
     def _frozen_rows(self, side: int) -> Callable[[], FrozenKeyedRows]:
-        schema, keys = self._schemas[side], self._columns[side]
-        most = self.context.task.max_parallelism
-        return lambda: FrozenKeyedRows(self._sides[side], self._over(side), schema, keys, most)
+        keys, most = self._columns[side], self.context.task.max_parallelism
+        return lambda: FrozenKeyedRows(self._sides[side], self._over(side), keys, most)
 
     def _take_back(self, saved: pa.RecordBatch, side: int) -> None:
         data = with_schema(saved.select(self._schemas[side].names), self._schemas[side])

@@ -180,7 +180,7 @@ class KeptRows:
     def freeze(self, keys: Sequence[int], max_parallelism: int) -> RowsInChunks:
         """The rows of now, whose key groups are those of these columns."""
         columns = self._frozen_columns()
-        return RowsInChunks(self.store.freeze(), columns, self.store.schema, keys, max_parallelism)
+        return RowsInChunks(self.store.freeze(), columns, keys, max_parallelism)
 
     def _frozen_columns(self) -> dict[str, FrozenArray]:
         """What is kept of each row beside its values, by number."""

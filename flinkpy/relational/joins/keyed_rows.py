@@ -139,6 +139,8 @@ class KeyedRows:
         self.chunks: list[Chunk] = []
         self._memory = memory or RowMemory()
         self._memory.watch(self.chunks)
+        self.folders = self._memory.folders
+        """For files of who writes the chunks."""
 
     def __len__(self) -> int:
         return sum(len(each.ids) for each in self.chunks)

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.tables_by_group import key_of_group
-from flinkpy.relational.relational_operator import one_record_batch
 from flinkpy.relational.state.row_store import FrozenPart, FrozenRows
-from flinkpy.relational.state.rows_by_group import groups_of_rows, rows_by_group
+from flinkpy.relational.state.rows_by_group import groups_of_rows
 from flinkpy.state.heap.frozen_numbers import FrozenArray
 from flinkpy.state.snapshots.arrow_streams import write_stream
 from flinkpy.state.snapshots.chunked_regions import FrozenChunk, FrozenChunks
@@ -50,36 +49,16 @@ class RowsInChunks(FrozenChunks):
         self,
         rows: FrozenRows,
         columns: Mapping[str, FrozenColumn],
-        schema: pa.Schema,
         key_columns: Sequence[int],
         max_parallelism: int,
     ) -> None:
         self._rows = rows
+        self.folders = rows.folders
         self._columns = columns
-        self._values = schema
         self._beside = pa.schema([pa.field(name, pa.int64()) for name in columns])
-        self._schema = pa.schema([*schema, *self._beside])
         self._key_columns = key_columns
         self._max_parallelism = max_parallelism
         self.keys = [key_of_group(group, max_parallelism) for group in range(max_parallelism)]
-
-    def __call__(self, turns: Turns) -> Mapping[int, bytes]:
-        parts, read = [], self._read(turns)
-        for data, numbers in self._rows.batches():
-            beside = self._of_rows(numbers, read)
-            parts.append(
-                pa.RecordBatch.from_arrays([*data.columns, *beside.columns], schema=self._schema)
-            )
-            turns.give_way()
-        found = rows_by_group(parts, self._schema, self._key_columns, self._max_parallelism, turns)
-        return {self.keys[group]: data for group, data in found.items()}
-
-    def all(self, turns: Turns) -> tuple[pa.RecordBatch, dict[str, Any]]:
-        """All rows that are there, in any order, and what is kept of each beside its values."""
-        found = self._rows.batches()
-        numbers = np.concatenate([np.empty(0, np.int64), *(each for _, each in found)])
-        beside = {name: each.read(turns)[numbers] for name, each in self._columns.items()}
-        return one_record_batch([each for each, _ in found], self._values), beside
 
     def chunks(self, turns: Turns) -> Sequence[FrozenChunk]:
         read = self._read(turns)

@@ -126,9 +126,9 @@ class OrderedRows:
         self._places.reach(self.store.size)
         columns = {} if written is None else {WRITTEN: written}
         columns |= {PLACE: self._places.freeze(), **(marks or {})}
-        schema, groups = self.store.schema, self._context.task.max_parallelism
-        chunks = RowsInChunks(self.store.freeze(), columns, schema, self.keys, groups)
-        return _FrozenInOrder(chunks, self._saved, rest)
+        groups = self._context.task.max_parallelism
+        chunks = RowsInChunks(self.store.freeze(), columns, self.keys, groups)
+        return _FrozenInOrder(chunks, self._saved, len(self.store.schema), rest)
 
     def restore(
         self, saved: Iterable[pa.RecordBatch]
@@ -153,27 +153,32 @@ class OrderedRows:
 
 
 class _FrozenInOrder(FrozenChunks):
-    """Rows with their places."""
+    """Rows with their places, behind their ``width`` columns."""
 
-    def __init__(self, chunks: RowsInChunks, saved: SavedRows, rest: Rest | None) -> None:
+    def __init__(
+        self, chunks: RowsInChunks, saved: SavedRows, width: int, rest: Rest | None
+    ) -> None:
         self._chunks = chunks
         self._saved = saved
+        self._width = width
         self._rest = rest
-        self.keys = chunks.keys
+        self.keys, self.folders = chunks.keys, chunks.folders
 
     def chunks(self, turns: Turns) -> Sequence[FrozenChunk]:
         return self._chunks.chunks(turns)
 
-    def __call__(self, turns: Turns) -> Mapping[int, bytes]:
-        return self._saved.frozen(lambda: self._in_order(turns))(turns)
-
-    def _in_order(self, turns: Turns) -> tuple[pa.RecordBatch, Any]:
+    def in_one_piece(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that ``rest`` leaves, and when each was written to."""
-        data, beside = self._chunks.all(turns)
-        order = np.argsort(beside[PLACE])
-        beside = {name: values[order] for name, values in beside.items()}
-        data, written = data.take(pa.array(order)), beside.get(WRITTEN)
-        if self._rest is None:
-            return data, written
-        stays = self._rest(data, beside)
-        return data.filter(pa.array(stays)), None if written is None else written[stays]
+        order = np.argsort(rows.column(PLACE).to_numpy())
+        rows = rows.take(pa.array(order))
+        data = rows.select(range(self._width))
+        names, columns = rows.schema.names[self._width :], rows.columns[self._width :]
+        beside = {name: column.to_numpy() for name, column in zip(names, columns)}
+        written = beside.get(WRITTEN)
+        if self._rest is not None:
+            stays = self._rest(data, beside)
+            data, written = (
+                data.filter(pa.array(stays)),
+                None if written is None else written[stays],
+            )
+        return self._saved.beside(data, written)

@@ -110,7 +110,7 @@ class RowMemory:
         self.limit = limit
         self.arrays = ArrayMemory(None if limit is None else limit // 2, folders)
         """Those that find rows: they may take half of the limit."""
-        self._folders = tuple(folders)
+        self.folders = tuple(folders)
         self._of_stores: list[Sequence[RowsTogether]] = []
 
     @staticmethod
@@ -160,6 +160,6 @@ class RowMemory:
 
     def mapped(self, data: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows in a file, in the form of Arrow's IPC, without a copy in memory."""
-        file = SpillFile(self._folders)
+        file = SpillFile(self.folders)
         write_stream(data, lambda part: file.append([part]))
         return pa.ipc.open_stream(pa.py_buffer(file.mapped())).read_next_batch()

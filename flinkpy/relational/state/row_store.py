@@ -48,6 +48,7 @@ class FrozenRows:
     """The rows that were there at some moment, whatever happened since."""
 
     parts: Sequence[FrozenPart]
+    folders: Sequence[str] = ()  # for files of who writes them
 
     def batches(self) -> list[tuple[pa.RecordBatch, npt.NDArray[np.int32]]]:
         """The rows and their numbers."""
@@ -156,7 +157,8 @@ class RowStore:
     def freeze(self) -> FrozenRows:
         """The rows of now."""
         return FrozenRows(
-            [FrozenPart(each.data, each.freeze(), each.numbers, each) for each in self._chunks]
+            [FrozenPart(each.data, each.freeze(), each.numbers, each) for each in self._chunks],
+            self._memory.folders,
         )
 
     # -- chunks ------------------------------------------------------------------------------------

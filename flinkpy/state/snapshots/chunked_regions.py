@@ -25,8 +25,9 @@ import pyarrow as pa
 
 from flinkpy.core.clock import Turns
 from flinkpy.core.errors import CheckpointDamagedError
+from flinkpy.core.files.spool import Spool, Spooled, contents
 from flinkpy.state.snapshots.arrow_streams import to_bytes, write_stream
-from flinkpy.state.snapshots.frozen_tables import REGION, FrozenEntries, FrozenTable
+from flinkpy.state.snapshots.frozen_tables import REGION, FrozenTable
 from flinkpy.state.snapshots.keyed_snapshots import (
     KeyedSnapshot,
     StateMeta,
@@ -53,29 +54,59 @@ class FrozenChunk:
 
 
 class FrozenChunks(ABC):
-    """A FrozenRegion: called, it gives the tables of key groups, under ``keys``: the key of each
-    key group, in their order."""
+    """A region as it was. ``keys`` are those of all key groups, in their order; what has no room in
+    memory while it is written lies in files under ``folders``."""
 
     keys: Sequence[int]
-
-    @abstractmethod
-    def __call__(self, turns: Turns) -> Mapping[int, bytes]:
-        """All rows that are there."""
+    folders: Sequence[str] = ()
 
     @abstractmethod
     def chunks(self, turns: Turns) -> Sequence[FrozenChunk]:
-        """The same, in place of a call."""
+        """All rows that are there."""
+
+    def in_one_piece(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a key group, with the columns beside them, as they stand in a snapshot in one
+        piece."""
+        return rows
 
 
 class ChunkedTable(FrozenTable):
-    """A region in chunks. It is asked for by key group where all is saved in one piece."""
+    """A region in chunks. It is asked for by key group where all is saved in one piece: then the
+    chunks are cut by key group, one at a time."""
 
-    def __init__(self, region: FrozenChunks, entries: FrozenEntries) -> None:
+    def __init__(self, region: FrozenChunks) -> None:
         self.region = region
-        self._entries = entries
+        self._parts: dict[int, list[Spooled]] | None = None  # by key group
 
     def pairs_of(self, group: int, turns: Turns) -> list[tuple[Any, Any]]:
-        return self._entries.pairs_of(group, turns)
+        if self._parts is None:
+            self._parts = self._cut(turns)
+        parts = self._parts.pop(group, None)
+        if parts is None:
+            return []
+        tables = [pa.ipc.open_stream(contents(part)).read_all() for part in parts]
+        [rows] = pa.concat_tables(tables).combine_chunks().to_batches()
+        rows = self.region.in_one_piece(rows)
+        return [(self.region.keys[group], to_bytes(rows))] if rows.num_rows else []
+
+    def _cut(self, turns: Turns) -> dict[int, list[Spooled]]:
+        found: dict[int, list[Spooled]] = {}
+        spool = Spool(self.region.folders)
+        for chunk in self.region.chunks(turns):
+            groups, data = chunk.data()
+            if chunk.alive is not None:
+                groups, data = groups[chunk.alive], data.filter(pa.array(chunk.alive))
+            beside = chunk.beside()
+            schema = pa.schema([*data.schema, *beside.schema])
+            rows = pa.RecordBatch.from_arrays([*data.columns, *beside.columns], schema=schema)
+            order = np.argsort(groups, kind="stable")
+            rows, groups = rows.take(pa.array(order)), groups[order]
+            there, starts, counts = np.unique(groups, return_index=True, return_counts=True)
+            for group, start, count in zip(there.tolist(), starts.tolist(), counts.tolist()):
+                part = spool.add(to_bytes(rows.slice(start, count)))
+                found.setdefault(group, []).append(part)
+            turns.give_way()
+        return found
 
 
 def pieces_of(
