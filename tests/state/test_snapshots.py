@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import cloudpickle
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -135,6 +136,24 @@ def test_what_is_no_snapshot_or_not_whole_is_refused() -> None:
         redistribute([data, data], range(128))
     with pytest.raises(ProgramError, match="no keyed state to share out"):
         redistribute([], range(128))
+
+
+def test_a_snapshot_with_the_lengths_of_groups_in_its_header_is_read() -> None:
+    """As version 1 was."""
+    of = KeyedSnapshot.from_bytes(saved(a=1, b=2))
+    order = sorted(of.groups)
+    header = msgpack.packb(
+        {
+            "max_parallelism": of.max_parallelism,
+            "states": {name: [m.kind, m.type, m.expires] for name, m in of.states.items()},
+            "groups": [[group, len(of.groups[group])] for group in order],
+        }
+    )
+    prefix = b"FKS\x01" + len(header).to_bytes(4, "big")
+    data = b"".join([prefix, header, *(of.groups[group] for group in order)])
+    assert KeyedSnapshot.from_bytes(data) == of
+    with pytest.raises(ProgramError, match="cut short"):
+        KeyedSnapshot.from_bytes(data[:-1])
 
 
 def test_a_key_that_was_never_partitioned_here_is_an_error_of_the_engine() -> None:

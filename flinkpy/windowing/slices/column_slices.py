@@ -303,10 +303,17 @@ class ColumnSlices(SliceStore):
         for group in log.groups:
             found = list[Part]()
             for start, held in zip(starts, here):
-                found += self._pieces(start, group) + held.get(group, [])
+                found += self._of_slice(self._pieces(start, group) + held.get(group, []))
             if found:
                 yield together(found, self._aggregates, self.known_keys.size)
                 self._forget_keys()
+
+    def _of_slice(self, parts: list[Part]) -> list[Part]:
+        """What a slice has, grouped if it matters: where sums are rounded, a window adds up what
+        its slices have, and not their records one by one."""
+        if len(parts) < 2 or self.is_exact:
+            return parts
+        return [together(parts, self._aggregates, self.known_keys.size)]
 
     def _pieces(self, start: int, group: int) -> list[Part]:
         """What is on disk of a slice, in the order in which it came."""
@@ -343,9 +350,10 @@ class ColumnSlices(SliceStore):
         """The slices as one part; ``ids`` has the only key that is wanted (None: all)."""
         parts: list[Part] = []
         for start in starts:
+            held = self._slices[start].parts(self._aggregates, self.known_keys.size)
             if self.is_on_disk:
-                parts += self._pieces(start, self._group_of(ids))
-            parts += self._slices[start].parts(self._aggregates, self.known_keys.size)
+                held = self._of_slice(self._pieces(start, self._group_of(ids)) + held)
+            parts += held
         if ids is not None:
             parts = [
                 part.taken(at) for part in parts if len(at := np.flatnonzero(part.ids == ids[0]))
