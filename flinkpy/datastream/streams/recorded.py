@@ -18,6 +18,7 @@ from flinkpy.graph.operator_port import ColumnarJoin, ColumnarOperator, Operator
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.graph.transformations import (
     OneInputTransformation,
+    PartitionTransformation,
     Transformation,
     TwoInputTransformation,
 )
@@ -57,8 +58,9 @@ class RecordedStream(ABC):
         with ``before_edge``, where the producer runs."""
 
     @abstractmethod
-    def as_columns(self, call: str) -> ColumnStream:
-        """This stream as columns, converted if needed. Refuses rows without a declared type; the
+    def as_columns(self, call: str, *, in_place: bool = False) -> ColumnStream:
+        """This stream as columns, converted if needed; with ``in_place``, where the producer runs,
+        so that rows which change stay in their order. Refuses rows without a declared type; the
         error names ``call``."""
 
     @abstractmethod
@@ -165,7 +167,7 @@ class RowStream(RecordedStream):
     def as_rows(self, *, before_edge: bool = False) -> RowStream:
         return self
 
-    def as_columns(self, call: str) -> ColumnStream:
+    def as_columns(self, call: str, *, in_place: bool = False) -> ColumnStream:
         declared = self.output_type
         if not isinstance(declared, RowTypeInfo):
             instead = (
@@ -180,7 +182,10 @@ class RowStream(RecordedStream):
                 "[types])), or start from a columnar source (from_parquet, "
                 f"from_arrow, from_pandas){instead}"
             )
-        return self._to_columns(declared)
+        made = self._to_columns(declared)
+        if in_place and not isinstance(self.transformation, PartitionTransformation):
+            copy_place(self.transformation, made.transformation)
+        return made
 
     def as_schema(self, schema: pa.Schema | None) -> RecordedStream:
         """This stream as columns of that schema; as it is, if that is not known."""
@@ -225,7 +230,7 @@ class ColumnStream(RecordedStream):
             copy_place(self.transformation, stream.transformation)
         return stream
 
-    def as_columns(self, call: str) -> ColumnStream:
+    def as_columns(self, call: str, *, in_place: bool = False) -> ColumnStream:
         return self
 
     def with_schema(self, schema: pa.Schema | None) -> ColumnStream:

@@ -101,7 +101,7 @@ def stream_table(
     schema = fields[0] if len(fields) == 1 and isinstance(fields[0], Schema) else None
     if fields and schema is None:
         stream = stream.select(*_chosen(fields))
-    columns = stream.recorded.as_columns("from_data_stream()")
+    columns = stream.recorded.as_columns("from_data_stream()", in_place=True)
     if columns.schema is None:
         raise refuse(
             "the columns of this stream are not known before it runs: declare them, for example "
@@ -180,7 +180,7 @@ def _of_kinds(stream: DataStream, mode: ChangelogMode) -> DataStream:
     from flinkpy.datastream.streams.recorded import copy_place
     from flinkpy.relational.row_by_row.checked_kinds import CheckedKinds
 
-    columns = stream.recorded.as_columns("from_changelog_stream()")
+    columns = stream.recorded.as_columns("from_changelog_stream()", in_place=True)
     made = columns.apply_columns("Changelog", CheckedKinds(mode, columns.schema))
     copy_place(columns.transformation, made.transformation)
     return DataStream(stream.get_execution_environment(), made)

@@ -296,6 +296,7 @@ class ChangeTables(FileTableFormat):
         from flinkpy.columns import col
         from flinkpy.common.typeinfo import Types
         from flinkpy.connectors.files.reading.text_files import TextFileSource
+        from flinkpy.datastream.streams.recorded import copy_place
         from flinkpy.relational.messages.change_texts import ChangesOfTexts
 
         self._check(node.table, values)
@@ -304,10 +305,12 @@ class ChangeTables(FileTableFormat):
         row = RowType.of(*((column.name, column.type) for column in columns))
         source = TextFileSource(values["path"])
         texts = env.from_source(source, source_name=f"Source: {node.path.name}").set_parallelism(1)
-        lines = texts.map(Row, output_type=Types.ROW_NAMED(["line"], [Types.STRING()]))
+        line = Types.ROW_NAMED(["line"], [Types.STRING()])
+        lines = texts.map(Row, output_type=line).set_parallelism(1)  # changes stay in order
         decoder = ChangesOfTexts(self._messages.decoder(row, values))
         changes = applied(lines, "Changes", decoder)
         stream: DataStream = changes.select(*map(col, node.schema.names or row.names[:1]))
+        copy_place(changes.recorded.transformation, stream.recorded.transformation)
         return stream
 
     def as_written(self, stream: DataStream, node: SinkNode, values: TableValues) -> DataStream:
@@ -340,7 +343,7 @@ def applied(stream: DataStream, name: str, operator: ColumnarOperator) -> DataSt
     from flinkpy.datastream import DataStream
     from flinkpy.datastream.streams.recorded import copy_place
 
-    columns = stream.recorded.as_columns(name)
+    columns = stream.recorded.as_columns(name, in_place=True)
     made = columns.apply_columns(name, operator)
     copy_place(columns.transformation, made.transformation)
     return DataStream(stream.get_execution_environment(), made)

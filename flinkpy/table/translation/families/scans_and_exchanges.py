@@ -26,7 +26,7 @@ def table_scan(node: TableScan, context: TranslationContext) -> ColumnStream:
     if before is not None:
         return before
     recorded = context.factories.scan(context.env, node).recorded
-    stream = recorded.as_columns(f"the table {node.path}")
+    stream = recorded.as_columns(f"the table {node.path}", in_place=True)
     if stream.schema is None:
         stream = replace(stream, schema=schema_of(node.schema))  # the source does not say it
     return stream
