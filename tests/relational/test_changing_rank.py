@@ -4,6 +4,7 @@ another parallelism between them."""
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from flinkpy.relational.ordering.rank_rows import RankSpec
 from flinkpy.relational.ranks.changing_rank import ChangingRankOperator, ChangingRankSpec
 from flinkpy.sql.physical.physical_nodes import RankStrategy
 from flinkpy.sql.rex.rex_nodes import SortKey
+from tests.operators.in_pieces import InPieces
 from tests.relational.changing_subtasks import (
     RESTART,
     Change,
@@ -201,3 +203,22 @@ def test_a_row_that_falls_against_the_promise_is_still_replaced() -> None:
         ("-U", (1, "a", 1.0, 8)),
         ("+U", (1, "a", 1.0, 1)),
     ]
+
+
+def test_a_row_that_was_taken_back_behind_the_best_does_not_come_up_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    rank = RankSpec("ROW_NUMBER", (0,), (SortKey(3),), 1, 1, False)
+    of = subtasks(ChangingRankSpec(rank, RETRACT, ALL_CHANGES), options=IN_PIECES)
+    rows = [(0, "a", 0.5, number) for number in range(30)]
+    of.take([("+I", row) for row in rows])
+    assert of.take([("-D", rows[25])]) == []
+    checkpoints = InPieces(of, tmp_path)
+    checkpoints.take()
+    checkpoints.restart(2)
+    best = [
+        change[1][3] for row in rows[:28] if row != rows[25] for change in of.take([("-D", row)])
+    ]
+    assert 25 not in best
+    assert {*range(25), 26, 27, 28} <= set(best)
+    of.close()

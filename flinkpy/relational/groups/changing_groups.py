@@ -20,7 +20,7 @@ from flinkpy.common.types import RowKind
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import SavepointRestoreError
-from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
+from flinkpy.operators.columnar.key_index import Grown, KeyedBatch, look_alike
 from flinkpy.operators.columnar.rows_on_disk import RowsOnDisk
 from flinkpy.operators.columnar.tables_by_group import from_bytes, key_of_group
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -99,17 +99,13 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
         if self.spec.takes_back:
             is_now = self._rows.values[numbers] > 0
         after = self._calls.results_of(numbers)
+        keys = self._shown_keys(data, keyed)
         if not is_now.all():
             self._forget(numbers[~is_now])
         self._relieve(data.num_rows)
-        firsts = pa.array(keyed.firsts)
         sends_before = self.spec.changes.contains(RowKind.UPDATE_BEFORE)
         return ChangedResults(was, is_now, sends_before=sends_before).rows(
-            [data.column(at).take(firsts) for at in self.key_places],
-            before,
-            after,
-            self.schema,
-            leaves_out_equal=self._expiry is None,
+            keys, before, after, self.schema, leaves_out_equal=self._expiry is None
         )
 
     def _take(self, batch: ColumnBatch, keyed: KeyedBatch, was: npt.NDArray[np.bool_]) -> None:
@@ -123,6 +119,14 @@ class GroupAggregateOperator(KeyedStateOperator, RelationalOperator):
         self._calls.take(BatchOfGroups(data, groups, signs, size))
         if self.spec.takes_back:
             np.add.at(self._rows.reach(size), groups, 1 if signs is None else signs)
+
+    def _shown_keys(self, data: pa.RecordBatch, keyed: KeyedBatch) -> Sequence[pa.Array]:
+        """The keys of the groups of a batch, as each was in its first row: 0.0 and -0.0 are one
+        key, and a row that is taken back must look as it did."""
+        if not self.spec.keys or all(look_alike(field.type) for field in self._key_schema):
+            firsts = pa.array(keyed.firsts)
+            return [data.column(at).take(firsts) for at in self.key_places]
+        return list(self._groups.keys_of(keyed.ids).columns)
 
     @property
     def key_places(self) -> Sequence[int]:

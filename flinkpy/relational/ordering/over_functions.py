@@ -15,6 +15,7 @@ from flinkpy.aggregates import wide_integers
 from flinkpy.aggregates.algebra import Runs
 from flinkpy.aggregates.wide_integers import WIDE, widened
 from flinkpy.core.errors import ProgramError
+from flinkpy.operators.columnar.key_index import look_alike
 from flinkpy.relational.aggregates.calls_of_groups import CallOfGroups, sites_of
 from flinkpy.relational.aggregates.group_counts import averages
 from flinkpy.relational.aggregates.group_decimals import decimal_averages, decimals_or_null
@@ -209,7 +210,9 @@ def _extreme(call: AggregateCall, over_rows: OverRows, kind: pa.DataType) -> pa.
     is_least = call.function.upper() == "MIN"
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), kind)
-    codes = ascending_codes(column)
+    codes = list(ascending_codes(column))
+    if not look_alike(column.type):  # of equal values the first one: 0.0 and -0.0 look different
+        codes.append(np.arange(len(column)) * (1 if is_least else -1))
     order = sorted_positions(codes, len(column))
     ranks = np.empty(len(column), np.int64)
     ranks[order] = np.cumsum(new_values([code[order] for code in codes], len(order)))

@@ -79,7 +79,7 @@ class SessionsOnDisk:
 
     def due(self, until: int) -> Iterator[OpenSessions[Any]]:
         """All sessions of the keys of which one ends until then, some keys at a time. They are the
-        caller's; with ``keep`` they come into memory."""
+        caller's: neither here nor in memory any more."""
         for rows in self._disk.due_rows(until):
             sessions = self._memory.empty()
             sessions.put(self._tables_of(rows))
