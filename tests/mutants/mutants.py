@@ -1231,8 +1231,8 @@ MUTANTS = (
     Mutant(
         "a window of columns closes with what lies on disk",
         "flinkpy/windowing/slices/column_slices.py",
-        "                found += self._pieces(start, group) + held.get(group, [])\n",
-        "                found += held.get(group, [])\n",
+        "                found += self._of_slice(self._pieces(start, group) + held.get(group, []))\n",
+        "                found += self._of_slice(held.get(group, []))\n",
         (BEYOND_MEMORY,),
     ),
     Mutant(
