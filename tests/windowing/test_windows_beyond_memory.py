@@ -318,32 +318,29 @@ def test_columns_on_disk_of_a_subtask_that_was_ahead_are_not_evaluated_twice(bac
         each.close()
 
 
+def check_rounded(slicing: Slicing, batches: list[Any]) -> None:
+    """Sums of floats are those of memory to the last bit."""
+    sums = []
+    for backend in ("hashmap", "rocksdb"):
+        alone = Alone(COLUMNS["rounded"](slicing, 0), backend=backend, options=NO_ROOM)
+        for element in (*batches, Watermark(MAX_TIMESTAMP)):
+            alone.push(element)
+        sums.append(by_time(alone.results))
+        alone.operator.close()
+    assert sums[0] == sums[1]
+
+
 def test_sums_of_floats_on_disk_are_rounded_as_those_in_memory() -> None:
     batches = [
         in_columns(RowBatch([("a", at * 37 % 50 + each, 0) for each in range(3)], [1, 2, 3]))
         for at in range(20)
     ]
-    sums = []
-    for backend in ("hashmap", "rocksdb"):
-        alone = Alone(COLUMNS["rounded"](SLIDING, 0), backend=backend, options=NO_ROOM)
-        for element in (*batches, Watermark(MAX_TIMESTAMP)):
-            alone.push(element)
-        sums.append(by_time(alone.results))
-        alone.operator.close()
-    assert sums[0] == sums[1]
+    check_rounded(SLIDING, batches)
 
 
 def test_a_window_adds_up_what_its_slices_have_also_where_keys_came_late_to_one_on_disk() -> None:
-    sliding = Slicing(2, 1, 0)
     batches = [
         in_columns(RowBatch([("b", 1, 0), ("a", -1, 0)], [0, -1])),
         in_columns(RowBatch([("a", -2, 0), ("a", -3, 0)], [0, 0])),
     ]
-    sums = []
-    for backend in ("hashmap", "rocksdb"):
-        alone = Alone(COLUMNS["rounded"](sliding, 0), backend=backend, options=NO_ROOM)
-        for element in (*batches, Watermark(MAX_TIMESTAMP)):
-            alone.push(element)
-        sums.append(by_time(alone.results))
-        alone.operator.close()
-    assert sums[0] == sums[1]
+    check_rounded(Slicing(2, 1, 0), batches)
