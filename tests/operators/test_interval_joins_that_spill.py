@@ -105,7 +105,7 @@ def test_a_join_with_little_memory_gives_what_one_with_any_gives(
 
 
 def test_what_does_not_fit_is_joined_in_portions() -> None:
-    sizes = []
+    sizes, files = [], open_spill_files()
     whole = SpilledSlices._fitting
 
     def watched(self: Any, pieces: Any, size: int, level: int) -> Any:
@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_joined_in_portions() -> None:
     )
     assert job.spilled
     assert max(sizes) < 400
-    assert open_spill_files() == 0
+    assert open_spill_files() <= files
 
 
 def test_state_of_the_function_is_that_of_the_key_in_files_too() -> None:
