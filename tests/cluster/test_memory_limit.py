@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.ray_fixture import RayCluster, ray_cluster
+from tests.cluster.ray_fixture import Finished, RayCluster, ray_cluster
 
 pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.timeout(400)]
 
 GROWS = """
-import itertools
+import itertools, time
 from flinkpy.common import Types
 from flinkpy.connectors.source_api.python_source import PythonSource
 from flinkpy.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -32,12 +32,14 @@ class Keeps(KeyedProcessFunction):
         self.kept = runtime_context.get_state(ValueStateDescriptor("kept", Types.PICKLED_BYTE_ARRAY()))
     def process_element(self, value, ctx):
         self.kept.update(b"%d" % value + b"x" * 1500)
+        if value % 500 == 0:  # a worker that fills in a second is full before it tells of what
+            time.sleep(0.01)
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_source(Endless(), None, "endless").key_by(lambda n: n).process(Keeps()).name("keeps").print()
 env.execute("grows")
 """
-SIZES = {
+_SIZES = {
     "process.size": "700m",
     "framework.heap.size": "32m",
     "framework.off-heap.size": "64m",
@@ -47,17 +49,20 @@ SIZES = {
     "jvm-overhead.min": "100m",
     "sources-rest.timeout": "2 s",
 }
-STARTS = ("-D", "client.timeout=5 min")  # also on a machine that has much to do
-WITHIN_S = 300
+SIZES = [f"taskmanager.memory.{name}={size}" for name, size in _SIZES.items()]
+STARTS = "client.timeout=5 min"  # also on a machine that has much to do
+PACE = "heartbeat.interval=500 ms"
+
+
+def run(ray: RayCluster, program: str, *options: str) -> Finished:
+    """What comes of the program with one subtask."""
+    given = [each for option in (*options, STARTS) for each in ("-D", option)]
+    job = ray.job(program)
+    return ray.flinkpy("run", "-t", "ray-application", "-p", "1", *given, job, timeout=300)
 
 
 def test_state_that_outgrows_its_worker_ends_with_a_sentence(ray: RayCluster) -> None:
-    sizes = [
-        each for name, size in SIZES.items() for each in ("-D", f"taskmanager.memory.{name}={size}")
-    ]
-    done = ray.flinkpy(
-        "run", "-t", "ray-application", "-p", "1", *sizes, *STARTS, ray.job(GROWS), timeout=WITHIN_S
-    )
+    done = run(ray, GROWS, *SIZES)
     assert done.code == 1
     told = re.search(r"has (\d+)% of the 700 MB that taskmanager.memory.process.size", done.err)
     assert told is not None, done.err
@@ -85,7 +90,7 @@ KILLED = (
             self.full_since = time.monotonic()
         self.kept.update""",
     )
-    .replace("import itertools", "import itertools, os, signal, time")
+    .replace("import itertools, time", "import itertools, os, signal, time")
 )
 
 
@@ -93,22 +98,7 @@ def test_a_worker_that_the_system_kills_is_told_as_such_with_its_last_figures(
     ray: RayCluster,
 ) -> None:
     """The kernel's signal comes from the function itself, when its worker is nearly full."""
-    sizes = [
-        each for name, size in SIZES.items() for each in ("-D", f"taskmanager.memory.{name}={size}")
-    ]
-    pace = ("-D", "heartbeat.interval=500 ms")
-    done = ray.flinkpy(
-        "run",
-        "-t",
-        "ray-application",
-        "-p",
-        "1",
-        *sizes,
-        *pace,
-        *STARTS,
-        ray.job(KILLED),
-        timeout=WITHIN_S,
-    )
+    done = run(ray, KILLED, *SIZES, PACE)
     assert done.code == 1
     told = re.search(r"killed for memory, as it seems\. It had (\d+)% of the 700 MB of", done.err)
     assert told is not None, done.err
@@ -153,18 +143,7 @@ def test_a_worker_that_rays_own_monitor_kills_is_told_as_such(tmp_path: Path) ->
         "RAY_memory_monitor_refresh_ms": "100",
     }
     with ray_cluster(tmp_path, variables) as ray:
-        done = ray.flinkpy(
-            "run",
-            "-t",
-            "ray-application",
-            "-p",
-            "1",
-            "-D",
-            "heartbeat.interval=500 ms",
-            *STARTS,
-            ray.job(HOARDS),
-            timeout=WITHIN_S,
-        )
+        done = run(ray, HOARDS, PACE)
     assert done.code == 1
     assert "killed for memory" in done.err, done.err
     assert "connection" not in done.err

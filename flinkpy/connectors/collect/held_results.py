@@ -36,13 +36,16 @@ class _Stream:
     """``parts``: closed by a marker, oldest first. ``open``: behind the last marker."""
 
     folders: Sequence[str]
-    open: _Part
     parts: deque[tuple[Marker, list[Spooled]]] = field(default_factory=deque)
+    open: _Part = field(init=False)
     parallelism: int = 0
     last: int = 0  # marker received
     complete: int = 0  # the last marker whose checkpoint is
     is_over: bool = False  # no more of it will be complete
     has_records: bool = False  # or markers: it has begun, and said all of earlier attempts
+
+    def __post_init__(self) -> None:
+        self.open = _Part(self.folders)
 
     def add(self, frame: bytes | Marker) -> None:
         if isinstance(frame, bytes):
@@ -147,5 +150,4 @@ class HeldResults:
         self._streams = {key: stream for key, stream in self._streams.items() if key[0] != subtask}
 
     def _stream(self, subtask: int, attempt: int) -> _Stream:
-        new = _Stream(self._folders, _Part(self._folders))
-        return self._streams.setdefault((subtask, attempt), new)
+        return self._streams.setdefault((subtask, attempt), _Stream(self._folders))
